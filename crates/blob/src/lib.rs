@@ -1,0 +1,12 @@
+//! Where images live.
+//!
+//! [`BlobStore`] is the contract; its documentation is what every backend must do and what the conformance suite in the
+//! testkit checks. [`DirectoryStore`] is the embedded backend.
+
+mod error;
+mod key;
+mod store;
+
+pub use error::BlobError;
+pub use key::{BlobKey, BlobKeyError, BlobPrefix};
+pub use store::{BlobEntry, BlobStore, Payload, Put};

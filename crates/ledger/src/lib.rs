@@ -1,0 +1,5 @@
+//! One tenant's SQLite file.
+
+mod gate;
+
+pub use gate::{Gate, OpenGate};

@@ -1,0 +1,137 @@
+//! Stable codes: what a caller decides by, never the message.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The stable code of an error (contract.md, "What the checks imply", 5). Codes are added, never renamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorCode {
+    // Retry, here or elsewhere: nothing was executed.
+    /// The tenant is leaving this replica.
+    Draining,
+    /// This tenure cannot prove that it holds the lease.
+    Fenced,
+    /// Another replica holds the tenant.
+    LeaseHeld,
+    /// Work did not end within the drain time-out; the tenant serves again.
+    DrainTimeout,
+    /// A bound on work in flight was reached.
+    Overloaded,
+    /// Something did not answer within its time limit.
+    Timeout,
+    /// The lease store failed or could not be reached.
+    LeaseStoreUnavailable,
+    /// The blob store failed or could not be reached.
+    BlobStoreUnavailable,
+    /// The local disk is full.
+    DiskFull,
+    /// The local disk or file failed.
+    LocalIo,
+    // Fix the request.
+    /// An argument, path or id is not one.
+    InvalidArgument,
+    /// A body is no valid JSON, or not of the expected shape.
+    MalformedBody,
+    /// A body, batch, row count or field is past its bound.
+    TooLarge,
+    /// The SQL is not valid, or failed as the caller wrote it.
+    SqlError,
+    /// The SQL reaches what callers may not reach.
+    SqlForbidden,
+    /// Writing SQL where only reading is allowed.
+    ReadOnly,
+    /// A statement ran longer than its limit and was stopped.
+    StatementTimeout,
+    /// The idempotency key is known with another content.
+    IdempotencyMismatch,
+    /// The position belongs to a tail that was lost; resume at the last common position.
+    HistoryRewound,
+    /// The tenant is not empty.
+    NotEmpty,
+    /// A condition that the request stated does not hold.
+    PreconditionFailed,
+    /// There is no such tenant.
+    TenantUnknown,
+    /// The tenant was forgotten.
+    TenantForgotten,
+    /// There is no such thing at this address.
+    NotFound,
+    /// The address is known, the method is not.
+    MethodNotAllowed,
+    // An operator's to mend.
+    /// A configuration cannot be used.
+    InvalidConfiguration,
+    /// A live process already uses this replica id.
+    ReplicaIdTaken,
+    /// A persisted format is newer than this build reads.
+    FormatTooNew,
+    /// What the store holds is damaged.
+    Damaged,
+    /// A defect of this program.
+    Internal,
+}
+
+impl ErrorCode {
+    /// The code as it appears in answers and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Draining => "draining",
+            Self::Fenced => "fenced",
+            Self::LeaseHeld => "lease_held",
+            Self::DrainTimeout => "drain_timeout",
+            Self::Overloaded => "overloaded",
+            Self::Timeout => "timeout",
+            Self::LeaseStoreUnavailable => "lease_store_unavailable",
+            Self::BlobStoreUnavailable => "blob_store_unavailable",
+            Self::DiskFull => "disk_full",
+            Self::LocalIo => "local_io",
+            Self::InvalidArgument => "invalid_argument",
+            Self::MalformedBody => "malformed_body",
+            Self::TooLarge => "too_large",
+            Self::SqlError => "sql_error",
+            Self::SqlForbidden => "sql_forbidden",
+            Self::ReadOnly => "read_only",
+            Self::StatementTimeout => "statement_timeout",
+            Self::IdempotencyMismatch => "idempotency_mismatch",
+            Self::HistoryRewound => "history_rewound",
+            Self::NotEmpty => "not_empty",
+            Self::PreconditionFailed => "precondition_failed",
+            Self::TenantUnknown => "tenant_unknown",
+            Self::TenantForgotten => "tenant_forgotten",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::InvalidConfiguration => "invalid_configuration",
+            Self::ReplicaIdTaken => "replica_id_taken",
+            Self::FormatTooNew => "format_too_new",
+            Self::Damaged => "damaged",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_serialized_code_is_the_shown_one() {
+        for code in [
+            ErrorCode::Fenced,
+            ErrorCode::LeaseHeld,
+            ErrorCode::HistoryRewound,
+            ErrorCode::BlobStoreUnavailable,
+        ] {
+            assert_eq!(serde_json::to_string(&code).unwrap(), format!("\"{code}\""));
+        }
+    }
+}
