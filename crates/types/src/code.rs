@@ -18,6 +18,8 @@ pub enum ErrorCode {
     LeaseHeld,
     /// Work did not end within the drain time-out; the tenant serves again.
     DrainTimeout,
+    /// An operator holds the tenant still on this replica until it is resumed.
+    Paused,
     /// A bound on work in flight was reached.
     Overloaded,
     /// Something did not answer within its time limit.
@@ -75,6 +77,41 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// Every code, so that tables over them can be shown to be complete.
+    pub const ALL: &[Self] = &[
+        Self::Draining,
+        Self::Fenced,
+        Self::LeaseHeld,
+        Self::DrainTimeout,
+        Self::Paused,
+        Self::Overloaded,
+        Self::Timeout,
+        Self::LeaseStoreUnavailable,
+        Self::BlobStoreUnavailable,
+        Self::DiskFull,
+        Self::LocalIo,
+        Self::InvalidArgument,
+        Self::MalformedBody,
+        Self::TooLarge,
+        Self::SqlError,
+        Self::SqlForbidden,
+        Self::ReadOnly,
+        Self::StatementTimeout,
+        Self::IdempotencyMismatch,
+        Self::HistoryRewound,
+        Self::NotEmpty,
+        Self::PreconditionFailed,
+        Self::TenantUnknown,
+        Self::TenantForgotten,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::InvalidConfiguration,
+        Self::ReplicaIdTaken,
+        Self::FormatTooNew,
+        Self::Damaged,
+        Self::Internal,
+    ];
+
     /// The code as it appears in answers and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -83,6 +120,7 @@ impl ErrorCode {
             Self::Fenced => "fenced",
             Self::LeaseHeld => "lease_held",
             Self::DrainTimeout => "drain_timeout",
+            Self::Paused => "paused",
             Self::Overloaded => "overloaded",
             Self::Timeout => "timeout",
             Self::LeaseStoreUnavailable => "lease_store_unavailable",
@@ -125,13 +163,8 @@ mod tests {
 
     #[test]
     fn the_serialized_code_is_the_shown_one() {
-        for code in [
-            ErrorCode::Fenced,
-            ErrorCode::LeaseHeld,
-            ErrorCode::HistoryRewound,
-            ErrorCode::BlobStoreUnavailable,
-        ] {
-            assert_eq!(serde_json::to_string(&code).unwrap(), format!("\"{code}\""));
+        for code in ErrorCode::ALL {
+            assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{code}\""));
         }
     }
 }

@@ -43,6 +43,15 @@ impl Entropy {
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
+    /// Thirty-two fresh bytes: the material of a key.
+    pub fn key_bytes(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for chunk in bytes.chunks_exact_mut(8) {
+            chunk.copy_from_slice(&self.next().to_be_bytes());
+        }
+        bytes
+    }
+
     /// `of`, lengthened or shortened by up to a tenth, so that what started together does not stay together.
     pub fn jittered(&self, of: Duration) -> Duration {
         let tenth = of / 10;
