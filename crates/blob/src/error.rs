@@ -46,12 +46,20 @@ pub enum BlobError {
     /// A key or prefix that is none.
     #[error(transparent)]
     InvalidKey(#[from] BlobKeyError),
-    /// The local file of a put or download failed.
+    /// A name cannot be an object and the beginning of other names.
+    #[error(
+        "{key} cannot be put: a name is an object or the beginning of other names, and this one would be both"
+    )]
+    NameInUse {
+        /// The key that was put.
+        key: String,
+    },
+    /// The local file of a put or download failed, or the directory that a store was to be opened in.
     #[error("failed to {action} {path}")]
     Local {
-        /// What was being done: `read` or `write`.
+        /// What was being done: `read`, `write` or `open a blob store in`.
         action: &'static str,
-        /// The local file.
+        /// The local file or directory.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -73,7 +81,7 @@ impl BlobError {
                 ErrorCode::BlobStoreUnavailable
             }
             Self::TooLarge { .. } => ErrorCode::TooLarge,
-            Self::InvalidKey(_) => ErrorCode::InvalidArgument,
+            Self::InvalidKey(_) | Self::NameInUse { .. } => ErrorCode::InvalidArgument,
             Self::Local { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 ErrorCode::DiskFull
             }

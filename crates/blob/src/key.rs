@@ -15,15 +15,24 @@ pub struct BlobKeyError {
 }
 
 const LEN_MAX: usize = 512;
-const KEY_RULE: &str = "segments of A-Z, a-z, 0-9, `.`, `_` and `-`, none beginning with a dot, joined by `/`, 512 bytes at the most";
+// A segment is a file's name in the directory backend (255 bytes on most file systems), and a level there is an open directory.
+const SEGMENT_LEN_MAX: usize = 200;
+const SEGMENTS_MAX: usize = 16;
+const KEY_RULE: &str = "at most 16 segments of A-Z, a-z, 0-9, `.`, `_` and `-`, none with a dot at its beginning or end, \
+                        of 200 bytes at the most, joined by `/`, 512 bytes at the most in all";
 const PREFIX_RULE: &str = "a prefix ends on a segment: like a key, with a `/` at its end";
 
-fn is_key(text: &str) -> bool {
+fn is_segment(segment: &str) -> bool {
+    // Azure takes no segment that ends with a dot, and the directory backend keeps dotted names for itself.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    text.len() <= LEN_MAX
-        && text
-            .split('/')
-            .all(|segment| !segment.is_empty() && !segment.starts_with('.') && segment.bytes().all(plain))
+    (1..=SEGMENT_LEN_MAX).contains(&segment.len())
+        && !segment.starts_with('.')
+        && !segment.ends_with('.')
+        && segment.bytes().all(plain)
+}
+
+fn is_key(text: &str) -> bool {
+    text.len() <= LEN_MAX && text.split('/').count() <= SEGMENTS_MAX && text.split('/').all(is_segment)
 }
 
 fn refuse(text: &str, what: &'static str, rule: &'static str) -> BlobKeyError {

@@ -3,10 +3,12 @@
 //! [`BlobStore`] is the contract; its documentation is what every backend must do and what the conformance suite in the
 //! testkit checks. [`DirectoryStore`] is the embedded backend.
 
+mod directory;
 mod error;
 mod key;
 mod store;
 
+pub use directory::DirectoryStore;
 pub use error::BlobError;
 pub use key::{BlobKey, BlobKeyError, BlobPrefix};
 pub use store::{BlobEntry, BlobStore, Payload, Put};

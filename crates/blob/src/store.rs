@@ -53,8 +53,11 @@ pub struct BlobEntry {
 /// - **Reading follows writing**: what was put before a get or a list began is in it, what was deleted is not.
 /// - **An error leaves it open** whether a put or a delete was executed, or will be: a put may take effect after its caller saw it
 ///   fail. Whoever needs to know reads the object back.
+/// - **A dropped call has nothing left that matters to its caller**: a dropped put of a file that takes effect all the same puts what
+///   the file held before the drop, and a dropped download leaves no file.
+/// - A name is an object or the beginning of other names: a backend may refuse `a` beside `a/b` ([`BlobError::NameInUse`]).
 /// - A prefix ends on a segment, so that deleting `acme/` never takes `acme2/...` (contract row P2).
-/// - Objects may be empty; keys are [`BlobKey`]s. Calls are cancel-safe in that sense: a dropped put is one without an answer.
+/// - Objects may be empty; keys are [`BlobKey`]s.
 #[async_trait]
 pub trait BlobStore: Send + Sync + fmt::Debug {
     /// Creates `key` with `payload` unless an object of that name is there.
