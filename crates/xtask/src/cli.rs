@@ -1,0 +1,52 @@
+//! The verbs and their options.
+
+use clap::{Parser, Subcommand};
+
+use crate::{XtaskError, ci, contract, suites, workspace::Workspace};
+
+/// Starts what the suites need and runs them.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, about)]
+pub struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Runs every suite: the documentation's examples, then all tests; says how many contract rows ran for each pair of backends
+    Test {
+        /// Passed on to the test runner: `cargo xtask test -- contract::` runs what has that in its path
+        #[arg(last = true, value_name = "FILTER")]
+        filters: Vec<String>,
+    },
+    /// Runs the contract's rows alone
+    Contract {
+        /// How many times in a row
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+        repeat: u32,
+        /// Keeps every core busy meanwhile
+        #[arg(long)]
+        busy: bool,
+        /// Only this pair of backends, such as `embedded`
+        #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(crate::rows::PAIRS))]
+        pair: Option<String>,
+    },
+    /// Everything that a change must pass: format, lints, documentation, layers, house rules, then `test`
+    Ci,
+    /// Checks the layers, the house rules and the documents' links; runs no test
+    Rules,
+}
+
+/// Does what was asked for.
+pub fn run(cli: &Cli) -> Result<(), XtaskError> {
+    let workspace = Workspace::find()?;
+    match &cli.verb {
+        Verb::Test { filters } => suites::run(&workspace, filters),
+        Verb::Contract { repeat, busy, pair } => {
+            contract::run(&workspace, &contract::Plan { repeat: *repeat, busy: *busy, pair: pair.as_deref() })
+        }
+        Verb::Ci => ci::run(&workspace),
+        Verb::Rules => ci::rules(&workspace),
+    }
+}

@@ -1,0 +1,67 @@
+//! What can go wrong while the suites are started, run or judged.
+
+use std::{io, path::PathBuf, process::ExitStatus};
+
+use crate::rows::RowsError;
+
+/// A step that could not be done, or that found something.
+#[derive(Debug, thiserror::Error)]
+pub enum XtaskError {
+    /// Cargo could not describe the workspace.
+    #[error("failed to read the workspace's manifests")]
+    Metadata(#[from] cargo_metadata::Error),
+    /// A program could not be started.
+    #[error("failed to start `{command}`")]
+    Start {
+        /// The command line.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program ran and failed; what it found is above, in its own words.
+    #[error("`{command}` failed ({status})")]
+    Failed {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// The test runner is missing and could not be installed.
+    #[error(
+        "the test runner is missing: install it with `cargo install cargo-nextest --locked --version {version}`"
+    )]
+    NoRunner {
+        /// The version that these suites were written for.
+        version: &'static str,
+        /// Why it could not be installed.
+        source: Box<XtaskError>,
+    },
+    /// The test runner's list of tests has another form than this program reads.
+    #[error("failed to read the test runner's list of tests")]
+    List(#[source] serde_json::Error),
+    /// The tests do not hold the contract's rows one by one.
+    #[error(transparent)]
+    Rows(#[from] RowsError),
+    /// A file or directory of the workspace could not be read.
+    #[error("failed to read {path}")]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A source file is no Rust.
+    #[error("failed to parse {path}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What the parser said.
+        source: syn::Error,
+    },
+    /// Rules of the house are broken; each breach was printed.
+    #[error("{breaches} breaches of the rules of the house")]
+    Breaches {
+        /// How many.
+        breaches: usize,
+    },
+}

@@ -1,0 +1,25 @@
+//! What `cargo xtask` does: it starts what the suites need, runs them and says what ran; and it holds the rules of the
+//! house that no compiler holds.
+//!
+//! The rules are plain functions over what they judge, so that `cargo xtask ci`, the tests of this crate and the tests of
+//! the rules themselves ask the same code: [`layers`] over the workspace's manifests, [`house`] over its sources,
+//! [`documents`] over its Markdown, [`rows`] over the names of its tests.
+//!
+//! This crate depends on no other crate of the workspace, so that it builds when they do not.
+
+mod busy;
+mod ci;
+mod cli;
+mod contract;
+mod error;
+mod suites;
+mod tool;
+
+pub mod documents;
+pub mod house;
+pub mod layers;
+pub mod rows;
+pub mod workspace;
+
+pub use cli::{Cli, run};
+pub use error::XtaskError;

@@ -1,0 +1,36 @@
+//! `cargo xtask test`: every suite of the workspace.
+//!
+//! The embedded pair of backends needs no server; what a later pair needs is started here, before the runner.
+
+use crate::{
+    XtaskError,
+    rows::{PAIRS, ROWS, Tally},
+    tool::Cargo,
+    workspace::Workspace,
+};
+
+/// Runs the documentation's examples and then all tests, so that the runner's own closing lines stand at the end. With
+/// `filters`, only the tests that the runner selects by them.
+pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> Result<(), XtaskError> {
+    let cargo = Cargo::of(workspace);
+    cargo.ensure_runner()?;
+
+    let with_filters = |arguments: &[&str]| {
+        let own = arguments.iter().map(|argument| (*argument).to_owned());
+        own.chain(filters.iter().cloned()).collect::<Vec<_>>()
+    };
+    let list = cargo
+        .read(&with_filters(&["nextest", "list", "--workspace", "--message-format", "json"]))
+        .and_then(|json| Tally::of_list(&json).map_err(XtaskError::List))?;
+    if filters.is_empty() {
+        for pair in PAIRS {
+            list.check(pair)?;
+        }
+        cargo.run(&["test", "--doc", "--workspace"])?;
+    }
+    cargo.run(&with_filters(&["nextest", "run", "--workspace"]))?;
+    for (pair, rows) in list.counts() {
+        println!("contract rows that ran and held for the {pair} pair: {rows} of {}", ROWS.len());
+    }
+    Ok(())
+}
