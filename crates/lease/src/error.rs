@@ -1,6 +1,6 @@
 //! What can go wrong between a replica and its lease store.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use leasehold_types::{Epoch, ErrorCode, LeaseKey};
 
@@ -22,6 +22,12 @@ pub enum LeaseError {
         action: String,
         /// How long it was given.
         limit: Duration,
+    },
+    /// The store's disk is full; nothing was changed. Make room, then retry.
+    #[error("failed to {action}: the lease store's disk is full")]
+    Full {
+        /// What was being done.
+        action: String,
     },
     /// A row breaks the store's rules: an operator has to look at it.
     #[error("the lease row of {key} is damaged: {detail}")]
@@ -47,6 +53,22 @@ pub enum LeaseError {
         /// The newest that this build knows.
         known: u32,
     },
+    /// The store's file could not be opened or made.
+    #[error("failed to open the lease store {path}: {detail}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        detail: String,
+    },
+    /// The store's file is damaged, or is something else.
+    #[error("{path} is no usable lease store ({detail}): restore it, or move it away")]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
 }
 
 impl LeaseError {
@@ -55,8 +77,73 @@ impl LeaseError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Unavailable { .. } | Self::Timeout { .. } => ErrorCode::LeaseStoreUnavailable,
-            Self::Damaged { .. } | Self::EpochsExhausted { .. } => ErrorCode::Damaged,
+            Self::Full { .. } => ErrorCode::DiskFull,
+            Self::Damaged { .. } | Self::EpochsExhausted { .. } | Self::Unusable { .. } => ErrorCode::Damaged,
             Self::FormatTooNew { .. } => ErrorCode::FormatTooNew,
+            Self::Open { .. } => ErrorCode::LocalIo,
         }
+    }
+
+    /// Whether the store failed for now and the same call may succeed later.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Timeout { .. } | Self::Full { .. })
+    }
+}
+
+/// Times by which no lease can be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseTimesError {
+    /// The ttl is zero or longer than a day.
+    #[error("a ttl of {ttl:?} cannot be used: it must be above zero and at most {ttl_max:?}")]
+    Ttl {
+        /// What was asked for.
+        ttl: Duration,
+        /// The longest that can be.
+        ttl_max: Duration,
+    },
+    /// The margin is zero, or leaves nothing of the ttl.
+    #[error("a margin of {margin:?} cannot be used: it must be above zero and below the ttl of {ttl:?}")]
+    Margin {
+        /// What was asked for.
+        margin: Duration,
+        /// The ttl that it was to be taken from.
+        ttl: Duration,
+    },
+    /// Renewals so far apart that every lease would lapse between two of them.
+    #[error(
+        "renewals every {every:?} cannot keep a lease: it must be above zero and below ttl - margin, which is {held_for:?}"
+    )]
+    Every {
+        /// What was asked for.
+        every: Duration,
+        /// How long one grant is counted on.
+        held_for: Duration,
+    },
+    /// A renewal chunk of no claims, or of too many.
+    #[error("a renewal chunk of {chunk} claims cannot be used: 1 to {chunk_max}")]
+    Chunk {
+        /// What was asked for.
+        chunk: usize,
+        /// The largest that can be.
+        chunk_max: usize,
+    },
+    /// A lease of other times than those that its keeper renews by: it would count on more than it is given.
+    #[error(
+        "a lease of ttl {lease_ttl:?} cannot be kept by renewals of ttl {keeper_ttl:?}: acquire it with the keeper's times"
+    )]
+    Mismatch {
+        /// The lease's ttl.
+        lease_ttl: Duration,
+        /// The keeper's ttl.
+        keeper_ttl: Duration,
+    },
+}
+
+impl LeaseTimesError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        ErrorCode::InvalidConfiguration
     }
 }

@@ -1,13 +1,25 @@
 //! Who holds a tenant.
 //!
 //! [`LeaseStore`] is the contract; its documentation is what every backend must do and what the conformance suite in the
-//! testkit checks. [`SqliteLeaseStore`] is the embedded backend.
+//! testkit checks. [`SqliteLeaseStore`] is the embedded backend. [`HeldLease`] is a lease as the replica that holds it sees it:
+//! a claim, and the moment until which it is provably held. The [`Keeper`] renews all of a replica's leases in one chain.
 
 mod error;
+mod held;
+mod keeper;
+mod renewal_plan;
+mod sqlite;
 mod store;
+mod timer;
+mod times;
 
-pub use error::LeaseError;
+pub use error::{LeaseError, LeaseTimesError};
+pub use held::{Acquired, EpochInMotion, HeldLease, HeldRenewal};
+pub use keeper::{Keeper, Registration, RenewalOutcome, RenewalSink};
+pub use sqlite::SqliteLeaseStore;
 pub use store::{
     Acquisition, Announced, Announcement, Claim, Grant, Holder, LeaseRow, LeaseStore, Owner, Recheck,
     Renewal, ReplicaRow,
 };
+pub use timer::TokioTimer;
+pub use times::{HeldOptions, KeeperOptions};

@@ -1,0 +1,9 @@
+//! The embedded backend: one SQLite file that the replicas of one machine share.
+
+mod connection;
+mod leases;
+mod replicas;
+mod store;
+mod turn;
+
+pub use store::SqliteLeaseStore;

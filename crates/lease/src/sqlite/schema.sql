@@ -1,0 +1,37 @@
+-- The lease store's format 1. Times ending in `_boot_ms` are milliseconds of CLOCK_BOOTTIME of the boot that `meta` names,
+-- those ending in `_wall_ms` are milliseconds since 1970-01-01T00:00:00Z.
+
+-- `format`: this number. `boot`: the machine's boot to which the boot times belong. `derivation_key`: its fingerprint.
+CREATE TABLE meta (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One row per tenant, for ever: a forgotten tenant's row stays and keeps the epoch rising.
+CREATE TABLE lease (
+    lease_key         TEXT    NOT NULL PRIMARY KEY,
+    epoch             INTEGER NOT NULL CHECK (epoch >= 1),
+    owner             TEXT,
+    tenure_id         TEXT,
+    expires_boot_ms   INTEGER NOT NULL,
+    forget_floor      INTEGER NOT NULL DEFAULT 0 CHECK (forget_floor BETWEEN 0 AND epoch),
+    forgotten_wall_ms INTEGER,
+    recheck_wall_ms   INTEGER,
+    receipt           TEXT,
+    CHECK ((owner IS NULL) = (tenure_id IS NULL)),
+    CHECK ((forget_floor = 0) = (forgotten_wall_ms IS NULL)),
+    CHECK (recheck_wall_ms IS NULL OR forget_floor > 0),
+    CHECK (receipt IS NULL OR forget_floor > 0)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX lease_recheck ON lease (recheck_wall_ms) WHERE recheck_wall_ms IS NOT NULL;
+
+-- What replicas say of themselves: for forwarding and placement, never for safety.
+CREATE TABLE replica (
+    replica_id   TEXT    NOT NULL PRIMARY KEY,
+    instance     TEXT    NOT NULL,
+    endpoint     TEXT,
+    draining     INTEGER NOT NULL CHECK (draining IN (0, 1)),
+    open_tenants INTEGER NOT NULL CHECK (open_tenants >= 0),
+    seen_boot_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
