@@ -125,3 +125,85 @@ macro_rules! shown_as_text {
     )*};
 }
 shown_as_text!(BlobKey, BlobPrefix);
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Component, Path};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        // Whatever a key or prefix is made of, joined to a root it is a path of plain names below it.
+        #[test]
+        fn no_key_or_prefix_leaves_a_root(text in "[a-zA-Z0-9._/\\\\\u{0}\u{e4}~ -]{0,40}|(\\.{0,3}/?[a-z]{0,2}/?){0,6}") {
+            let paths = [
+                text.parse::<BlobKey>().ok().map(|key| key.as_str().to_owned()),
+                text.parse::<BlobPrefix>().ok().map(|prefix| prefix.as_str().to_owned()),
+            ];
+            for path in paths.into_iter().flatten() {
+                prop_assert_eq!(&path, &text);
+                let root = Path::new("/srv/objects");
+                let joined = root.join(&path);
+                let below = joined.strip_prefix(root);
+                prop_assert!(below.is_ok_and(|below| below.components().count() > 0));
+                prop_assert!(joined.components().skip(1).all(|part| matches!(part, Component::Normal(_))));
+            }
+        }
+
+        #[test]
+        fn a_key_under_a_prefix_is_the_prefix_and_a_name(
+            dirs in prop::collection::vec("[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,6}[a-zA-Z0-9_-]", 1..6),
+            name in "[a-z0-9]{1,6}",
+        ) {
+            let prefix: BlobPrefix = format!("{}/", dirs.join("/")).parse().unwrap();
+            let key = prefix.key(&name).unwrap();
+            prop_assert_eq!(key.under(&prefix), Some(name.as_str()));
+            prop_assert_eq!(key.as_str().strip_prefix(prefix.as_str()), Some(name.as_str()));
+            let deeper = prefix.prefix(&name).unwrap();
+            let key = deeper.key("x").unwrap();
+            prop_assert_eq!(key.under(&deeper), Some("x"));
+            prop_assert!(key.under(&prefix).is_some());
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let long = "x".repeat(201);
+        let deep = ["x"; 17].join("/");
+        let much = ["x".repeat(200), "y".repeat(200), "z".repeat(111)].join("/");
+        for text in [
+            "", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", ".a", "a/.b", "a.", "a./b",
+            "a b", "a\\b", "a\0b", "\u{e4}", "a\n", "*", "a:b", &long, &deep, &much,
+        ] {
+            assert!(text.parse::<BlobKey>().is_err(), "{text}");
+        }
+        for text in ["a", "A_b-c.d", "a..b", "_floors/acme/u/e1", &"x".repeat(200), &["x"; 16].join("/")] {
+            assert!(text.parse::<BlobKey>().is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_ends_on_a_segment() {
+        for text in ["", "/", "acme", "acme//", "/acme/", "../", "acme/../", "acme/u"] {
+            assert!(text.parse::<BlobPrefix>().is_err(), "{text}");
+        }
+        let prefix: BlobPrefix = "acme/".parse().unwrap();
+        let names = ["acme/u", "acme2/u", "acme"].map(|key| key.parse::<BlobKey>().unwrap());
+        assert_eq!(names.each_ref().map(|key| key.under(&prefix)), [Some("u"), None, None]);
+        assert!(prefix.key("../x").is_err() && prefix.key("").is_err() && prefix.prefix("a//").is_err());
+    }
+
+    #[test]
+    fn a_refusal_shows_what_was_refused_and_the_rule() {
+        let error = format!("\u{7}{}", "x/".repeat(300)).parse::<BlobKey>().unwrap_err().to_string();
+        assert!(error.starts_with("`\u{fffd}x/x/") && error.len() < 400, "{error}");
+        assert!(error.contains("is not an object key: at most 16 segments"), "{error}");
+        let error = "acme".parse::<BlobPrefix>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`acme` is not a prefix of object keys: a prefix ends on a segment: like a key, with a `/` at its end"
+        );
+    }
+}

@@ -1,0 +1,3 @@
+//! One suite per store contract, each behaviour a function, run by every backend.
+
+pub mod blob;
