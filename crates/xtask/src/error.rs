@@ -51,7 +51,7 @@ pub enum XtaskError {
         source: io::Error,
     },
     /// A source file is no Rust.
-    #[error("failed to parse {path}")]
+    #[error("failed to parse {path}:{}", source.span().start().line)]
     Parse {
         /// The file.
         path: PathBuf,
