@@ -1,0 +1,49 @@
+//! Sweeps, performed.
+
+use leasehold_lease::Claim;
+use leasehold_types::Floor;
+
+use super::context::SnapshotContext;
+use crate::{
+    Layout, OwnManifest, OwnManifests, SnapshotError,
+    plan::{Ask, Step, SweepPlan, Swept},
+};
+
+/// Deletes what the tenure of `claim` may delete (protocol.md, "Sweep"): dead epochs at any time, superseded snapshots once `newest` is known to be
+/// the tenure's own ([`OwnManifests::newest`]). `floor`: as the opening met it.
+///
+/// Runs beside the tenure's other work, never inside an opening (contract row S1). An error ends it with nothing more deleted; it is not repeated
+/// here (S2).
+pub async fn sweep(
+    ctx: &SnapshotContext,
+    claim: &Claim,
+    floor: Floor,
+    newest: Option<OwnManifest>,
+) -> Result<Swept, SnapshotError> {
+    let layout = Layout::new(&claim.key);
+    let mut plan = SweepPlan::new(claim.clone(), floor, newest, ctx.options.keep, ctx.clock.wall());
+    loop {
+        match plan.next() {
+            Step::Ask(ask) => plan.feed(ctx.perform(&layout, &ask).await?)?,
+            Step::Done(swept) => return Ok(swept),
+        }
+    }
+}
+
+/// Deletes the images of the tenure's own superseded manifests, as far as it remembers them: one deletion per publish and no listing.
+/// Answers how many objects went; an error ends it, and the next call begins again.
+pub async fn trim(
+    ctx: &SnapshotContext,
+    claim: &Claim,
+    own: &mut OwnManifests,
+) -> Result<u64, SnapshotError> {
+    let layout = Layout::new(&claim.key);
+    let kept = ctx.options.keep.superseded;
+    let mut deleted = 0;
+    for object in own.superseded_objects(kept) {
+        ctx.perform(&layout, &Ask::Delete(object)).await?;
+        deleted += 1;
+    }
+    own.forget_superseded(kept);
+    Ok(deleted)
+}
