@@ -1,0 +1,319 @@
+//! SQL on one connection, a caller's and ours, with its bounds and its errors.
+
+use std::{path::Path, sync::Arc};
+
+use rusqlite::{CachedStatement, Connection, ErrorCode as Sqlite, ffi};
+
+use crate::{
+    Executed, LedgerError, Limits, Rows, Value,
+    control::{Control, Stop},
+    schema,
+};
+
+/// What stands before every text that came from a caller when it is compiled. None of our own texts begins with it, so the statement
+/// cache, which goes by the text, can never hand a caller a statement that was compiled for us.
+const CALLERS: &str = "/*c*/";
+
+/// A connection in use by one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Session<'c> {
+    pub(crate) connection: &'c Connection,
+    pub(crate) control: &'c Arc<Control>,
+    pub(crate) limits: &'c Limits,
+    pub(crate) path: &'c Path,
+}
+
+/// What one call's results may still take.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    rows_max: usize,
+    bytes_max: usize,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self { rows_max: limits.rows_max, bytes_max: limits.result_bytes_max, rows: 0, bytes: 0 }
+    }
+
+    fn row(&mut self) -> Result<(), LedgerError> {
+        self.rows += 1;
+        if self.rows > self.rows_max {
+            return Err(LedgerError::TooLarge { what: "rows", limit: self.rows_max as u64 });
+        }
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: usize) -> Result<(), LedgerError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.bytes_max {
+            return Err(LedgerError::TooLarge { what: "result bytes", limit: self.bytes_max as u64 });
+        }
+        Ok(())
+    }
+}
+
+/// A caller's statement, compiled under the authorizer.
+pub(crate) struct Compiled<'c> {
+    form: Form<'c>,
+    /// Whether it changes the schema. Such a statement is not cached: this was said while it was compiled.
+    changes_schema: bool,
+    inserts: bool,
+}
+
+enum Form<'c> {
+    Cached(CachedStatement<'c>),
+    Once(rusqlite::Statement<'c>),
+}
+
+impl<'c> Compiled<'c> {
+    pub(crate) fn statement(&self) -> &rusqlite::Statement<'c> {
+        match &self.form {
+            Form::Cached(statement) => statement,
+            Form::Once(statement) => statement,
+        }
+    }
+
+    fn statement_mut(&mut self) -> &mut rusqlite::Statement<'c> {
+        match &mut self.form {
+            Form::Cached(statement) => statement,
+            Form::Once(statement) => statement,
+        }
+    }
+
+    pub(crate) fn columns(&self) -> Vec<String> {
+        self.statement().column_names().into_iter().map(str::to_owned).collect()
+    }
+}
+
+impl<'c> Session<'c> {
+    /// Compiles a caller's text: exactly one statement that callers may run.
+    pub(crate) fn compile(&self, sql: &str) -> Result<Compiled<'c>, LedgerError> {
+        if sql.len() > self.limits.sql_bytes_max {
+            return Err(LedgerError::TooLarge { what: "SQL bytes", limit: self.limits.sql_bytes_max as u64 });
+        }
+        if sql.contains('\0') {
+            return Err(LedgerError::Sql { message: "the text has a NUL".to_owned() });
+        }
+        let verb = first_word(sql).to_ascii_uppercase();
+        // Inside a transaction SQLite says only that VACUUM cannot run, and asks the authorizer nothing.
+        if verb == "VACUUM" {
+            return Err(LedgerError::SqlForbidden { what: "VACUUM, which writes a file".to_owned() });
+        }
+        let text = format!("{CALLERS}{sql}");
+        self.control.take_schema_change();
+        let cacheable = matches!(
+            verb.as_str(),
+            "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "WITH" | "VALUES"
+        );
+        let form = if cacheable {
+            self.connection.prepare_cached(&text).map(Form::Cached)
+        } else {
+            self.connection.prepare(&text).map(Form::Once)
+        };
+        let form = form.map_err(|error| self.explain(error))?;
+        Ok(Compiled {
+            form,
+            changes_schema: self.control.take_schema_change(),
+            inserts: matches!(verb.as_str(), "INSERT" | "REPLACE" | "WITH"),
+        })
+    }
+
+    /// Runs a reading statement of a caller's.
+    pub(crate) fn query(
+        &self,
+        compiled: &mut Compiled<'c>,
+        params: &[Value],
+        budget: &mut Budget,
+    ) -> Result<Rows, LedgerError> {
+        if !compiled.statement().readonly() {
+            return Err(LedgerError::ReadOnly);
+        }
+        let rows = self.step(compiled, params, budget)?;
+        Ok(Rows { columns: compiled.columns(), rows })
+    }
+
+    /// Runs any statement of a caller's; only on the writer, inside a transaction.
+    pub(crate) fn execute(
+        &self,
+        compiled: &mut Compiled<'c>,
+        params: &[Value],
+        budget: &mut Budget,
+    ) -> Result<Executed, LedgerError> {
+        let before = self.connection.total_changes();
+        let rows = self.step(compiled, params, budget)?;
+        let changed = self.connection.total_changes() != before;
+        let rows_affected = if changed { self.connection.changes() } else { 0 };
+        if compiled.changes_schema {
+            self.check_schema()?;
+        }
+        let last_insert_rowid =
+            (compiled.inserts && rows_affected > 0).then(|| self.connection.last_insert_rowid());
+        Ok(Executed { rows_affected, last_insert_rowid, columns: compiled.columns(), rows })
+    }
+
+    /// Refuses what a caller's schema change did to our names by a way that the authorizer is not told of. The caller must roll back.
+    fn check_schema(&self) -> Result<(), LedgerError> {
+        let _ours = self.control.ours();
+        match schema::strangers(self.connection).map_err(|error| self.explain(error))? {
+            None => Ok(()),
+            Some(what) => Err(LedgerError::SqlForbidden { what: format!("make {what}") }),
+        }
+    }
+
+    fn step(
+        &self,
+        compiled: &mut Compiled<'c>,
+        params: &[Value],
+        budget: &mut Budget,
+    ) -> Result<Vec<Vec<Value>>, LedgerError> {
+        if params.len() > self.limits.params_max {
+            return Err(LedgerError::TooLarge { what: "parameters", limit: self.limits.params_max as u64 });
+        }
+        let statement = compiled.statement_mut();
+        if statement.parameter_count() != params.len() {
+            let message = format!(
+                "the text has {} parameters, {} were given",
+                statement.parameter_count(),
+                params.len()
+            );
+            return Err(LedgerError::Sql { message });
+        }
+        for (at, param) in params.iter().enumerate() {
+            statement.raw_bind_parameter(at + 1, param).map_err(|error| self.explain(error))?;
+        }
+        let width = statement.column_count();
+        let mut answered = Vec::new();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().map_err(|error| self.explain(error))? {
+            budget.row()?;
+            let mut values = Vec::with_capacity(width);
+            for at in 0..width {
+                let value = value(row.get_ref(at).map_err(|error| self.explain(error))?, budget)?;
+                values.push(value);
+            }
+            answered.push(values);
+        }
+        Ok(answered)
+    }
+
+    /// What a failure of SQLite's was: the hooks know of some of them more than their message says.
+    pub(crate) fn explain(&self, error: rusqlite::Error) -> LedgerError {
+        if let Some(what) = self.control.take_denied() {
+            return LedgerError::SqlForbidden { what };
+        }
+        if error.sqlite_error_code() == Some(Sqlite::OperationInterrupted) {
+            match self.control.take_stop() {
+                Some(Stop::Refused(refusal)) => return refusal.into(),
+                Some(Stop::Timeout) => {
+                    return LedgerError::StatementTimeout { limit: self.limits.statement_time };
+                }
+                None => {}
+            }
+        }
+        match (from_sqlite(error, self.path), self.limits.file_bytes_max) {
+            // SQLite has one code for the disk's end and the file's own; the disk can be asked.
+            (LedgerError::DiskFull { .. }, Some(limit)) if has_room(self.path) => {
+                LedgerError::TooLarge { what: "bytes of the ledger's file", limit }
+            }
+            (error, _) => error,
+        }
+    }
+}
+
+fn has_room(path: &Path) -> bool {
+    const ROOM: u64 = 1024 * 1024;
+    rustix::fs::statvfs(path).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) > ROOM)
+}
+
+fn value(value: rusqlite::types::ValueRef<'_>, budget: &mut Budget) -> Result<Value, LedgerError> {
+    use rusqlite::types::ValueRef;
+    // Counted before it is copied.
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => budget.bytes(bytes.len())?,
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => budget.bytes(8)?,
+    }
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(value) => Value::Integer(value),
+        ValueRef::Real(value) => Value::Real(value),
+        ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    })
+}
+
+/// What a failure of SQLite's was, by its code alone.
+pub(crate) fn from_sqlite(error: rusqlite::Error, path: &Path) -> LedgerError {
+    let damaged = |detail: String| LedgerError::Damaged { path: path.to_owned(), detail };
+    match error.sqlite_error_code() {
+        Some(Sqlite::DiskFull) => return LedgerError::DiskFull { path: path.to_owned() },
+        // The index of the log lies in a file too, and that could not grow.
+        _ if error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE) => {
+            return LedgerError::DiskFull { path: path.to_owned() };
+        }
+        Some(Sqlite::DatabaseCorrupt | Sqlite::NotADatabase) => return damaged(error.to_string()),
+        Some(Sqlite::ReadOnly) => return LedgerError::ReadOnly,
+        Some(Sqlite::TooBig) => return LedgerError::TooLarge { what: "bytes of a value", limit: 0 },
+        Some(Sqlite::OutOfMemory) => {
+            return LedgerError::TooLarge { what: "memory of a statement", limit: 0 };
+        }
+        Some(Sqlite::SystemIoFailure | Sqlite::CannotOpen | Sqlite::PermissionDenied) => {
+            return LedgerError::io("use", path, std::io::Error::other(error.to_string()));
+        }
+        _ => {}
+    }
+    let message = match error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message,
+        rusqlite::Error::MultipleStatement => "the text has more than one statement".to_owned(),
+        rusqlite::Error::Empty => "the text has no statement".to_owned(),
+        other => other.to_string(),
+    };
+    LedgerError::Sql { message }
+}
+
+/// The first word of a statement, past white space and comments; empty where there is none.
+fn first_word(sql: &str) -> &str {
+    let mut rest = sql.trim_start();
+    loop {
+        if let Some(comment) = rest.strip_prefix("--") {
+            rest = comment.split_once('\n').map_or("", |(_, after)| after).trim_start();
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            rest = comment.split_once("*/").map_or("", |(_, after)| after).trim_start();
+        } else {
+            let end = rest.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(rest.len());
+            return &rest[..end];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_is_behind_comments() {
+        for (sql, word) in [
+            ("select 1", "select"),
+            (" \n-- x\n/* y */ VACUUM INTO 'z'", "VACUUM"),
+            ("/* open", ""),
+            ("-- only", ""),
+            ("", ""),
+            (";", ""),
+        ] {
+            assert_eq!(first_word(sql), word, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_and_damage_are_told_by_their_codes() {
+        let failure =
+            |code| from_sqlite(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None), Path::new("/x"));
+        assert!(matches!(failure(ffi::SQLITE_FULL), LedgerError::DiskFull { .. }));
+        assert!(matches!(failure(ffi::SQLITE_IOERR_SHMSIZE), LedgerError::DiskFull { .. }));
+        assert!(matches!(failure(ffi::SQLITE_IOERR_WRITE), LedgerError::Io { .. }));
+        assert!(matches!(failure(ffi::SQLITE_CORRUPT), LedgerError::Damaged { .. }));
+        assert!(matches!(failure(ffi::SQLITE_CONSTRAINT), LedgerError::Sql { .. }));
+    }
+}
