@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use leasehold_blob::BlobStore;
 use leasehold_lease::LeaseStore;
 use leasehold_types::{Clock, Entropy, Timer};
-use tokio::sync::Semaphore;
 
 use crate::plan::Keep;
 
@@ -34,8 +33,6 @@ pub struct SnapshotOptions {
     pub call_limit: Duration,
     /// The time limit of one upload or download of an image.
     pub transfer_limit: Duration,
-    /// How many images are encoded and uploaded at the same time in the whole process.
-    pub uploads_max: usize,
     /// What sweeps leave.
     pub keep: Keep,
 }
@@ -52,13 +49,12 @@ impl Default for SnapshotOptions {
             },
             call_limit: Duration::from_secs(30),
             transfer_limit: Duration::from_secs(15 * 60),
-            uploads_max: 16,
             keep: Keep { fences: Duration::from_secs(7 * 24 * 60 * 60), superseded: 2 },
         }
     }
 }
 
-/// The two stores, time and ids, and the figures. One per process, shared by all tenures.
+/// The two stores, time and ids, and the figures. Shared by all tenures of a replica.
 #[derive(Debug)]
 pub struct SnapshotContext {
     /// What counts.
@@ -73,22 +69,4 @@ pub struct SnapshotContext {
     pub entropy: Arc<Entropy>,
     /// The figures.
     pub options: SnapshotOptions,
-    /// One permit per image that is being encoded and uploaded.
-    pub(crate) uploads: Semaphore,
-}
-
-impl SnapshotContext {
-    /// A context of these parts.
-    #[must_use]
-    pub fn new(
-        blobs: Arc<dyn BlobStore>,
-        leases: Arc<dyn LeaseStore>,
-        clock: Arc<dyn Clock>,
-        timer: Arc<dyn Timer>,
-        entropy: Arc<Entropy>,
-        options: SnapshotOptions,
-    ) -> Self {
-        let uploads = Semaphore::new(options.uploads_max.clamp(1, Semaphore::MAX_PERMITS));
-        Self { blobs, leases, clock, timer, entropy, options, uploads }
-    }
 }

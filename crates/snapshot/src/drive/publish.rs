@@ -12,7 +12,7 @@ use super::{
     scratch::Scratch,
 };
 use crate::{
-    Layout, OwnManifests, SnapshotError, SnapshotRef,
+    Layout, OwnManifests, SnapshotError, SnapshotNumber,
     format::{Encoding, INLINE_BYTES_MAX},
     plan::{Answer, Ask, Draft, EncodedImage, PublishPlan, Step},
 };
@@ -31,10 +31,10 @@ pub struct ImageFile {
 }
 
 /// A snapshot that counts: its manifest is in the store and the lease was held after that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// The snapshot.
-    pub snapshot: SnapshotRef,
+    /// Its number in the tenure's epoch.
+    pub number: SnapshotNumber,
     /// The last event in it.
     pub position: Position,
     /// The bytes of the image as it was uploaded.
@@ -45,7 +45,7 @@ pub struct Published {
 ///
 /// `held` answers whether the lease is provably held at that moment. A passed deadline is [`SnapshotError::Fenced`] although the manifest is in
 /// (contract row H3). Nothing is renewed here. An error of the store leaves open whether the manifest is in: the number is kept in
-/// `own` and its fate is found out by the next publish. One publish at a time per tenure.
+/// `own` and its fate is found out by the next publish. One publish at a time per tenure; how many tenures upload at a time is the caller's to bound.
 pub async fn publish(
     ctx: &SnapshotContext,
     claim: &Claim,
@@ -55,7 +55,6 @@ pub async fn publish(
     held: &(dyn Fn() -> Result<(), FencedReason> + Send + Sync),
 ) -> Result<Published, SnapshotError> {
     let layout = Layout::new(&claim.key);
-    let slot = ctx.uploads.acquire().await;
     let attempt = ctx.entropy.attempt_id();
     let encoded = encode_beside(ctx, image, Scratch::beside(&image.path, attempt)).await?;
     let bytes_uploaded = encoded.bytes;
@@ -84,9 +83,7 @@ pub async fn publish(
         let ask = match plan.next() {
             Step::Ask(ask) => ask,
             Step::Done(number) => {
-                drop(slot);
-                let snapshot = SnapshotRef { epoch: claim.epoch, number };
-                return Ok(Published { snapshot, position: image.position, bytes_uploaded });
+                return Ok(Published { number, position: image.position, bytes_uploaded });
             }
         };
         let answer = match &ask {
