@@ -1,3 +1,4 @@
 //! One suite per store contract, each behaviour a function, run by every backend.
 
 pub mod blob;
+pub mod lease;
