@@ -108,3 +108,57 @@ impl Drop for Incoming<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::MetadataExt as _, path::Path, thread};
+
+    use super::*;
+
+    fn opened(root: &Path) -> IncomingDir {
+        IncomingDir::new(File::open(root).unwrap().into())
+    }
+
+    #[test]
+    fn names_that_are_taken_are_passed_over() {
+        // What a process with our id in another container is writing, or has left.
+        let root = tempfile::tempdir().unwrap();
+        let next = NEXT.load(Ordering::Relaxed);
+        for n in next..next + 50 {
+            let name = format!("{NAME_PREFIX}{}-{n}", std::process::id());
+            std::fs::write(root.path().join(name), "theirs").unwrap();
+        }
+        let dir = opened(root.path());
+        let ours = dir.create().unwrap();
+        assert_eq!(ours.file.metadata().unwrap().len(), 0);
+        drop(ours);
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 50);
+        assert_eq!(dir.sweep().unwrap(), 50);
+    }
+
+    #[test]
+    fn a_writer_keeps_its_name_beside_sweeps() {
+        let root = tempfile::tempdir().unwrap();
+        let writers: Vec<_> = (0..2)
+            .map(|_| {
+                let root = root.path().to_owned();
+                thread::spawn(move || {
+                    let dir = opened(&root);
+                    for _ in 0..500 {
+                        let incoming = dir.create().unwrap();
+                        let named = std::fs::metadata(root.join(&incoming.name)).unwrap();
+                        assert_eq!(named.ino(), incoming.file.metadata().unwrap().ino());
+                    }
+                })
+            })
+            .collect();
+        let dir = opened(root.path());
+        while !writers.iter().all(thread::JoinHandle::is_finished) {
+            dir.sweep().unwrap();
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        assert_eq!(dir.sweep().unwrap(), 0);
+    }
+}

@@ -297,7 +297,7 @@ fn remove_file(dir: BorrowedFd<'_>, name: &str) -> Result<bool> {
 fn remove_if_empty(dir: BorrowedFd<'_>, name: &str) -> Result<bool> {
     match unlinkat(dir, name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT) => Ok(true),
-        Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Ok(false),
+        Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR | Errno::BUSY) => Ok(false),
         Err(errno) => Err(errno),
     }
 }

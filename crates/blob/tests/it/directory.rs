@@ -257,11 +257,18 @@ async fn a_put_that_was_dropped_before_its_file_was_read_puts_nothing() {
     let mut writer = slow.writer().await;
     writer.write_all(b"half").await.unwrap();
     writer.flush().await.unwrap();
+    let arrived = || {
+        let incoming = files_under(&root.path().join("incoming"));
+        incoming.iter().any(|file| fs::metadata(root.path().join("incoming").join(file)).unwrap().len() == 4)
+    };
+    while !arrived() {
+        tokio::task::yield_now().await;
+    }
     put.abort();
     assert!(put.await.unwrap_err().is_cancelled());
     // The end of the file comes after the drop: what was read is not to appear.
     drop(writer);
-    while !files_under(root.path()).is_empty() {
+    while !files_under(&root.path().join("incoming")).is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(store.get(&key("t/1"), 10).await.unwrap(), None);
@@ -275,7 +282,11 @@ async fn a_download_that_nobody_waits_for_leaves_no_file() {
     let to = root.path().join("copy");
     for _ in 0..8 {
         let mut download = store.download(&name, &to);
-        assert!(at_once(&mut download).await.is_none());
+        if at_once(&mut download).await.is_some() {
+            // On a busy machine it may be over by the time it is first asked: then it was waited for.
+            fs::remove_file(&to).unwrap();
+            continue;
+        }
         while !to.exists() {
             tokio::task::yield_now().await;
         }
