@@ -27,7 +27,7 @@ const PREFIX: &str = "leasehold_";
 ///   It is partial, so events without a key cost nothing, and unique, so that the file itself cannot hold a key twice.
 /// - `leasehold_tenures` has a row per epoch that appended, written with its first event: an epoch that only read leaves no mark.
 /// - `leasehold_answers` has rising ids, so that the oldest can be dropped without looking at their keys.
-const OBJECTS: [(&str, &str, &str, Option<&str>); 8] = [
+const OBJECTS: [(&str, &str, &str, Option<&str>); 7] = [
     (
         "table",
         "events",
@@ -71,7 +71,6 @@ const OBJECTS: [(&str, &str, &str, Option<&str>); 8] = [
             "CREATE TABLE leasehold_meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
         ),
     ),
-    ("index", "sqlite_autoindex_leasehold_meta_1", "leasehold_meta", None),
 ];
 
 /// Whether a table, index or other object is one of ours, or would be taken for one.
@@ -167,7 +166,6 @@ mod tests {
                 "leasehold_meta: CREATE TABLE leasehold_meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
                 "leasehold_tenures: CREATE TABLE leasehold_tenures (epoch INTEGER PRIMARY KEY, first_seq INTEGER NOT NULL UNIQUE, tenure_id TEXT NOT NULL) STRICT",
                 "sqlite_autoindex_leasehold_answers_1: ",
-                "sqlite_autoindex_leasehold_meta_1: ",
                 "sqlite_autoindex_leasehold_tenures_1: ",
             ]
         );

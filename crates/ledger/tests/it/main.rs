@@ -1,0 +1,16 @@
+//! What a ledger does, through its public interface.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod append;
+mod bounds;
+mod compile;
+mod escape;
+mod execute;
+mod files;
+mod fixture;
+mod history;
+mod images;
+mod model;
+mod run;
+mod salvage;
