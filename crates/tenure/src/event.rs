@@ -1,0 +1,181 @@
+//! What observers are told.
+
+use std::time::Duration;
+
+use leasehold_snapshot::{Receipt, SnapshotNumber};
+use leasehold_types::{Epoch, ErrorCode, FencedReason, LeaseKey, Position};
+
+/// A transition of a tenure, as it is told to the router's observer, in the order in which a tenure made them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TenureEvent {
+    /// The tenant is open here: calls may come.
+    Acquired {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+    },
+    /// The lease was renewed in time.
+    Renewed {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+    },
+    /// The deadline passed without a renewal: calls are refused until the lease is resumed or lost.
+    Lapsed {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+    },
+    /// A lapsed lease is held again, in the same epoch, with nothing lost.
+    Resumed {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+    },
+    /// Another tenure holds the tenant; this one is over.
+    Lost {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+        /// How that is known.
+        reason: FencedReason,
+    },
+    /// An image was published.
+    SnapshotPublished {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+        /// Its number in the epoch.
+        number: SnapshotNumber,
+        /// Up to where it has everything.
+        position: Position,
+        /// How many bytes were uploaded.
+        bytes: u64,
+        /// How long it took, the wait for the upload pool not counted.
+        took: Duration,
+    },
+    /// An image was not published, or not in time to be counted on.
+    SnapshotFailed {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+        /// The error's code.
+        code: ErrorCode,
+        /// What went wrong.
+        error: String,
+    },
+    /// A handoff gave up waiting for running work; the tenant serves on.
+    DrainTimeout {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+        /// How many calls were still running.
+        in_flight: u32,
+    },
+    /// The lease was handed back; the tenure is over.
+    Released {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+        /// Whether everything acknowledged is in the store.
+        flushed: bool,
+    },
+    /// What is dead or superseded was deleted.
+    Swept {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+        /// How many objects went.
+        objects: u64,
+        /// How many bytes those were.
+        bytes: u64,
+    },
+    /// A sweep failed; the next tenure sweeps again.
+    SweepFailed {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+        /// What went wrong.
+        error: String,
+    },
+    /// The tenant was forgotten, and that is proven.
+    Forgotten {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+        /// The proof.
+        receipt: Receipt,
+    },
+}
+
+impl TenureEvent {
+    /// The event's name in logs and metrics.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Acquired { .. } => "acquired",
+            Self::Renewed { .. } => "renewed",
+            Self::Lapsed { .. } => "lapsed",
+            Self::Resumed { .. } => "resumed",
+            Self::Lost { .. } => "lost",
+            Self::SnapshotPublished { .. } => "snapshot_published",
+            Self::SnapshotFailed { .. } => "snapshot_failed",
+            Self::DrainTimeout { .. } => "drain_timeout",
+            Self::Released { .. } => "released",
+            Self::Swept { .. } => "swept",
+            Self::SweepFailed { .. } => "sweep_failed",
+            Self::Forgotten { .. } => "forgotten",
+        }
+    }
+
+    /// The tenant.
+    #[must_use]
+    pub const fn key(&self) -> &LeaseKey {
+        match self {
+            Self::Acquired { key, .. }
+            | Self::Renewed { key, .. }
+            | Self::Lapsed { key, .. }
+            | Self::Resumed { key, .. }
+            | Self::Lost { key, .. }
+            | Self::SnapshotPublished { key, .. }
+            | Self::SnapshotFailed { key, .. }
+            | Self::DrainTimeout { key, .. }
+            | Self::Released { key, .. }
+            | Self::Swept { key, .. }
+            | Self::SweepFailed { key, .. }
+            | Self::Forgotten { key, .. } => key,
+        }
+    }
+
+    /// The tenure's epoch.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        match self {
+            Self::Acquired { epoch, .. }
+            | Self::Renewed { epoch, .. }
+            | Self::Lapsed { epoch, .. }
+            | Self::Resumed { epoch, .. }
+            | Self::Lost { epoch, .. }
+            | Self::SnapshotPublished { epoch, .. }
+            | Self::SnapshotFailed { epoch, .. }
+            | Self::DrainTimeout { epoch, .. }
+            | Self::Released { epoch, .. }
+            | Self::Swept { epoch, .. }
+            | Self::SweepFailed { epoch, .. }
+            | Self::Forgotten { epoch, .. } => *epoch,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What all tenures of a router have in common.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use leasehold_blob::BlobStore;
+use leasehold_lease::{HeldOptions, Keeper, LeaseStore};
+use leasehold_snapshot::SnapshotContext;
+use leasehold_types::{Clock, Entropy, Timer};
+
+use tokio::sync::Semaphore;
+
+use crate::{RouterOptions, TenureEvent, table::Table};
+
+/// The stores and the seams that a router works with.
+#[derive(Clone, Debug)]
+pub struct Backends {
+    /// Who holds what.
+    pub leases: Arc<dyn LeaseStore>,
+    /// What counts.
+    pub blobs: Arc<dyn BlobStore>,
+    /// The replica's clock.
+    pub clock: Arc<dyn Clock>,
+    /// How it waits.
+    pub timer: Arc<dyn Timer>,
+    /// Its ids and jitter.
+    pub entropy: Arc<Entropy>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) options: RouterOptions,
+    pub(crate) held: HeldOptions,
+    pub(crate) backends: Backends,
+    pub(crate) snapshots: SnapshotContext,
+    /// `None` where renewals are asked for by hand.
+    pub(crate) keeper: Option<Keeper>,
+    /// The upload pool of all tenants.
+    pub(crate) uploads: Semaphore,
+    pub(crate) table: Table,
+    /// Where the driver's tasks run, whatever thread an effect came from.
+    pub(crate) runtime: tokio::runtime::Handle,
+}
+
+impl Shared {
+    /// Tells the observer. Whatever it does harms no tenure (contract row O1).
+    pub(crate) fn tell(&self, event: &TenureEvent) {
+        match event {
+            TenureEvent::Renewed { key, epoch } => tracing::trace!(%key, %epoch, "renewed"),
+            TenureEvent::Lost { key, epoch, reason } => {
+                tracing::warn!(%key, %epoch, reason = reason.as_str(), "lost");
+            }
+            TenureEvent::SnapshotFailed { key, epoch, code, error } => {
+                tracing::warn!(%key, %epoch, %code, error, "snapshot failed");
+            }
+            TenureEvent::SweepFailed { key, epoch, error } => {
+                tracing::warn!(%key, %epoch, error, "sweep failed");
+            }
+            TenureEvent::DrainTimeout { key, epoch, in_flight } => {
+                tracing::warn!(%key, %epoch, in_flight, "a drain timed out");
+            }
+            TenureEvent::Lapsed { key, epoch } => tracing::warn!(%key, %epoch, "the lease lapsed"),
+            other => tracing::info!(key = %other.key(), epoch = %other.epoch(), "{}", other.name()),
+        }
+        if let Some(observer) = &self.options.observer
+            && catch_unwind(AssertUnwindSafe(|| observer(event))).is_err()
+        {
+            tracing::error!(event = event.name(), key = %event.key(), "the observer panicked");
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
+    }
+}
