@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn equal_shares_cut_full_chunks() {
-        assert_eq!(chunks(&[Share::full(1_000); 2_500]), [0..1_000, 1_000..2_000, 2_000..2_500]);
+        assert_eq!(chunks(&vec![Share::full(1_000); 2_500]), [0..1_000, 1_000..2_000, 2_000..2_500]);
         assert!(chunks(&[]).is_empty());
     }
 }

@@ -190,7 +190,8 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
     /// Renews each of `claims` for `ttl`; the answers stand in the order of the claims.
     ///
     /// A renewal is granted exactly where owner, tenure and epoch match, whether the lease has run out or not: nobody took
-    /// it while the row says so. One statement (or one per bounded chunk), however many claims.
+    /// it while the row says so. One statement or transaction (or one per bounded chunk), however many claims; where a later
+    /// chunk fails, earlier ones may have been renewed.
     async fn renew(&self, claims: &[Claim], ttl: Duration) -> Result<Vec<Renewal>, LeaseError>;
 
     /// Hands the lease back at once. `false`: it was not this claim's any more (which a releaser counts as done).
@@ -206,7 +207,8 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
 
     /// Raises the row's epoch to one above `beyond` (and above its present one), keeping owner, tenure and expiry: what the snapshot
     /// store has seen must not be given again (contract.md, "What the checks imply", 2). Answers the new epoch, at which
-    /// the claim goes on. `None`: refused, nothing was changed.
+    /// the claim goes on. `None`: refused, nothing was changed. After a lost answer the claim may name the old epoch and be
+    /// refused: [`acquire`](Self::acquire) with the same tenure id, or [`read`](Self::read), tells the one that the row has.
     async fn advance_epoch(&self, claim: &Claim, beyond: Epoch) -> Result<Option<Epoch>, LeaseError>;
 
     /// The row of `key`.

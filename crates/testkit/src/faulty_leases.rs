@@ -362,3 +362,124 @@ impl LeaseStore for FaultyLeases {
         self.call(LeaseOp::BindDerivationKey, self.inner.bind_derivation_key(fingerprint)).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt as _, future::join};
+    use leasehold_lease::SqliteLeaseStore;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::ManualClock;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn stores() -> (TempDir, Arc<dyn LeaseStore>, FaultyLeases) {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new());
+        let inner: Arc<dyn LeaseStore> =
+            Arc::new(SqliteLeaseStore::open(&dir.path().join("leases.db"), clock).unwrap());
+        (dir, Arc::clone(&inner), FaultyLeases::new(inner))
+    }
+
+    fn claim(tenant: &str) -> Claim {
+        Claim {
+            key: format!("acme/{tenant}").parse().unwrap(),
+            replica: "a".parse().unwrap(),
+            tenure: TenureId::new(Uuid::from_u128(1)),
+            epoch: Epoch::FIRST,
+        }
+    }
+
+    async fn acquire(store: &dyn LeaseStore, claim: &Claim) -> Result<Acquisition, LeaseError> {
+        store.acquire(&claim.key, &claim.replica, claim.tenure, TTL).await
+    }
+
+    #[tokio::test]
+    async fn an_outage_refuses_every_call_until_it_ends() {
+        let (_dir, inner, faulty) = stores();
+        faulty.down(true);
+        let error = acquire(&faulty, &claim("t")).await.unwrap_err();
+        assert!(error.to_string().contains("injected outage"), "{error}");
+        assert!(faulty.read(&claim("t").key).await.is_err());
+        faulty.down(false);
+        assert_eq!(faulty.read(&claim("t").key).await.unwrap(), None);
+        assert_eq!(inner.read(&claim("t").key).await.unwrap(), None, "nothing was executed");
+        assert_eq!((faulty.calls(LeaseOp::Acquire), faulty.calls(LeaseOp::Read)), (1, 2));
+    }
+
+    #[tokio::test]
+    async fn a_held_operation_waits_in_front_of_the_store_until_the_last_hold_goes() {
+        let (_dir, _, faulty) = stores();
+        acquire(&faulty, &claim("t")).await.unwrap();
+        faulty.hold_renewals();
+        faulty.hold_renewals();
+        let hold = faulty.hold(LeaseOp::Renew);
+        let claims = [claim("t")];
+        let mut renewal = faulty.renew(&claims, TTL);
+        assert!((&mut renewal).now_or_never().is_none());
+        faulty.until_calls(LeaseOp::Renew, 1).await;
+        assert_eq!(faulty.renewals_started(), 1);
+        faulty.release_renewals();
+        assert!((&mut renewal).now_or_never().is_none());
+        faulty.until_quiet().await;
+        assert!(faulty.read(&claim("t").key).await.unwrap().is_some(), "other operations go on");
+        hold.let_go();
+        assert_eq!(renewal.await.unwrap(), [Renewal::Granted]);
+    }
+
+    #[tokio::test]
+    async fn what_is_let_go_into_an_outage_fails() {
+        let (_dir, _, faulty) = stores();
+        let hold = faulty.hold(LeaseOp::Acquire);
+        let wanted = claim("t");
+        let mut call = faulty.acquire(&wanted.key, &wanted.replica, wanted.tenure, TTL);
+        assert!((&mut call).now_or_never().is_none());
+        faulty.down(true);
+        drop(hold);
+        assert!(call.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_hook_runs_once_when_the_floor_is_raised_and_before_that_is_told() {
+        let (_dir, inner, faulty) = stores();
+        acquire(&faulty, &claim("t")).await.unwrap();
+        let (hook, seen) = tokio::sync::oneshot::channel();
+        let looks = Arc::clone(&inner);
+        faulty.after_raise_floor(move || {
+            Box::pin(async move {
+                let _ = hook.send(looks.read(&claim("t").key).await.unwrap().unwrap().floor);
+            })
+        });
+        let wanted = claim("t");
+        let (raised, seen) = join(faulty.raise_floor(&wanted, TTL), seen).await;
+        assert_eq!(
+            (raised.unwrap(), seen.unwrap()),
+            (Some(Floor::at(Epoch::FIRST)), Floor::at(Epoch::FIRST))
+        );
+        assert!(faulty.raise_floor(&wanted, TTL).await.is_ok(), "once");
+    }
+
+    #[tokio::test]
+    async fn a_lost_answer_is_of_an_executed_call() {
+        let (_dir, inner, faulty) = stores();
+        faulty.lose_answer_of(LeaseOp::Acquire);
+        assert!(acquire(&faulty, &claim("t")).await.is_err());
+        assert!(inner.read(&claim("t").key).await.unwrap().unwrap().is_of(&claim("t")));
+        assert!(acquire(&faulty, &claim("t")).await.is_ok(), "once");
+    }
+
+    #[tokio::test]
+    async fn a_renewal_hangs_by_one_of_its_claims() {
+        let (_dir, _, faulty) = stores();
+        acquire(&faulty, &claim("t")).await.unwrap();
+        faulty.hang_renewals_of(|claim| claim.key.tenant().as_str() == "hung");
+        let both = [claim("t"), claim("hung")];
+        let mut renewal = faulty.renew(&both, TTL);
+        assert!((&mut renewal).now_or_never().is_none());
+        assert_eq!(faulty.renew(&both[..1], TTL).await.unwrap(), [Renewal::Granted]);
+        faulty.unhang_renewals();
+        assert_eq!(renewal.await.unwrap(), [Renewal::Granted, Renewal::Refused]);
+        assert_eq!(faulty.renewals(), [both.to_vec(), both[..1].to_vec()]);
+    }
+}

@@ -4,7 +4,7 @@ use leasehold_lease::{Acquired, HeldRenewal};
 use leasehold_testkit::LeaseOp;
 use leasehold_types::{Clock as _, Epoch, Floor, Moment};
 
-use crate::stage::{MARGIN, SECOND, Stage, TTL, key};
+use crate::stage::{HELD_FOR, SECOND, Stage, TTL, key};
 
 fn epoch(number: u64) -> Epoch {
     Epoch::new(number).unwrap()
@@ -20,8 +20,8 @@ async fn the_deadline_counts_from_before_the_request_left() {
         Box::pin(std::future::ready(()))
     });
     let lease = stage.hold("acme/t", "a", 1).await;
-    assert_eq!(lease.deadline(), sent_at.plus(TTL - MARGIN));
-    assert!(lease.proven(sent_at.plus(TTL - MARGIN).minus(SECOND)) && !lease.proven(lease.deadline()));
+    assert_eq!(lease.deadline(), sent_at.plus(HELD_FOR));
+    assert!(lease.proven(sent_at.plus(HELD_FOR).minus(SECOND)) && !lease.proven(lease.deadline()));
 }
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn a_held_tenant_names_its_holder() {
     let lease = stage.hold("acme/t", "a", 1).await;
     match stage.try_hold("acme/t", "b", 2).await {
         Acquired::Refused(holder) => {
-            assert_eq!((holder.replica.as_str(), holder.epoch), ("a", lease.epoch()))
+            assert_eq!((holder.replica.as_str(), holder.epoch), ("a", lease.epoch()));
         }
         Acquired::Held(lease) => panic!("held twice: {lease:?}"),
     }
@@ -43,7 +43,7 @@ async fn a_renewal_in_time_moves_the_deadline() {
     stage.clock.advance(5 * SECOND);
     let sent_at = stage.clock.now();
     assert_eq!(lease.renew().await.unwrap(), HeldRenewal::Extended { sent_at });
-    assert_eq!(lease.deadline(), sent_at.plus(TTL - MARGIN));
+    assert_eq!(lease.deadline(), sent_at.plus(HELD_FOR));
 }
 
 #[tokio::test]

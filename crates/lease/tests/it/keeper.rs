@@ -17,6 +17,8 @@ use crate::stage::{MARGIN, SECOND, Stage, TTL};
 /// Below the attempt limit of 4 s, as the default of a third of the ttl is.
 const EVERY: Duration = Duration::from_secs(3);
 const MILLISECOND: Duration = Duration::from_millis(1);
+/// `EVERY` without that millisecond.
+const JUST_BELOW: Duration = Duration::from_millis(2_999);
 
 /// A keeper over a store with faults, in time that is moved by hand.
 struct Chain {
@@ -107,7 +109,7 @@ impl Chain {
 async fn all_leases_are_renewed_together_once_in_an_interval() {
     let chain = Chain::new(1_000);
     let kept = [chain.keep("c").await, chain.keep("a").await, chain.keep("b").await];
-    chain.pass(EVERY - MILLISECOND).await;
+    chain.pass(JUST_BELOW).await;
     assert_eq!(chain.started(), 0);
     chain.pass(MILLISECOND).await;
     for _ in 0..4 {
@@ -145,7 +147,7 @@ async fn a_slow_round_delays_the_next_and_doubles_none() {
     chain.settle().await;
     assert_eq!(kept.told.now(), ["granted"]);
     // The interval counts from the round's end.
-    chain.pass(EVERY - MILLISECOND).await;
+    chain.pass(JUST_BELOW).await;
     assert_eq!(chain.started(), 1);
     chain.pass(MILLISECOND).await;
     assert_eq!(chain.started(), 2);
@@ -167,7 +169,7 @@ async fn a_renewal_that_outlasts_its_interval_holds_up_nobody_else_and_is_never_
     assert_eq!(slow.told.now(), ["granted"]);
     chain.settle().await;
     // It waits its own interval out from the end of that, while the others' rounds go on.
-    chain.pass(EVERY - MILLISECOND).await;
+    chain.pass(JUST_BELOW).await;
     assert_eq!(of_slow(&chain), 1);
     chain.pass(MILLISECOND).await;
     assert_eq!(of_slow(&chain), 2);

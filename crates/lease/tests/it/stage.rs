@@ -10,6 +10,8 @@ use uuid::Uuid;
 
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 pub(crate) const MARGIN: Duration = Duration::from_secs(2);
+/// How long a grant is counted on: ttl - margin.
+pub(crate) const HELD_FOR: Duration = Duration::from_secs(8);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 pub(crate) struct Stage {

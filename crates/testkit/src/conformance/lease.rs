@@ -11,6 +11,8 @@ use leasehold_lease::{
 use leasehold_types::{Epoch, Floor, LeaseKey, TenureId};
 use uuid::Uuid;
 
+pub use super::lease_model::any_sequence_of_calls_follows_the_rules;
+
 /// Moves a store's time onwards.
 pub type Advance = Box<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
 
@@ -36,7 +38,7 @@ impl LeaseFixture {
         Self { store, another, advance, _keeps: Box::new(keeps) }
     }
 
-    async fn advance(&self, by: Duration) {
+    pub(super) async fn advance(&self, by: Duration) {
         (self.advance)(by).await;
     }
 
@@ -518,6 +520,7 @@ macro_rules! lease_conformance {
             the_first_derivation_key_is_kept,
             of_racing_acquisitions_one_wins,
             of_a_renewal_and_a_takeover_one_wins,
+            any_sequence_of_calls_follows_the_rules,
         );
     };
     (@each $fixture:path: $($behaviour:ident),* $(,)?) => {$(

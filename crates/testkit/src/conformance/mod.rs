@@ -2,3 +2,4 @@
 
 pub mod blob;
 pub mod lease;
+mod lease_model;
