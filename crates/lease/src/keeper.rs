@@ -367,9 +367,11 @@ impl Chain {
         let claims: Vec<Claim> = asked.iter().map(|(claim, ..)| claim.clone()).collect();
         let limit = self.options.attempt_limit();
         let sent_at = self.clock.now();
-        let renewal = self.store.renew(&claims, self.options.held().ttl());
+        // A store that panics must not end the chain for all leases.
+        let renewal = AssertUnwindSafe(self.store.renew(&claims, self.options.held().ttl())).catch_unwind();
         let (answer, tripped) = match select(renewal, self.timer.sleep(limit)).await {
-            Either::Left((answer, _)) => (answer, false),
+            Either::Left((Ok(answer), _)) => (answer, false),
+            Either::Left((Err(_), _)) => (Err(unanswered(claims.len(), "it panicked")), false),
             Either::Right(((), _)) => {
                 (Err(LeaseError::Timeout { action: format!("renew {} leases", claims.len()), limit }), true)
             }
@@ -387,10 +389,8 @@ impl Chain {
                 }
             }
             other => {
-                let error = Arc::new(other.err().unwrap_or_else(|| LeaseError::Unavailable {
-                    action: format!("renew {} leases", claims.len()),
-                    detail: "it answered for another number of claims".into(),
-                }));
+                let miscounted = || unanswered(claims.len(), "it answered for another number of claims");
+                let error = Arc::new(other.err().unwrap_or_else(miscounted));
                 tracing::warn!(%error, leases = claims.len(), "a renewal failed");
                 for (_, _, sink) in &asked {
                     tell(sink, RenewalOutcome::Failed(Arc::clone(&error)));
@@ -399,6 +399,10 @@ impl Chain {
         }
         Ended::Attempt { chunk, asked: claims.len(), tripped }
     }
+}
+
+fn unanswered(leases: usize, detail: &str) -> LeaseError {
+    LeaseError::Unavailable { action: format!("renew {leases} leases"), detail: detail.into() }
 }
 
 fn tell(sink: &Arc<dyn RenewalSink>, outcome: RenewalOutcome) {

@@ -21,7 +21,9 @@ impl SmallDisk {
         let dir = tempfile::tempdir()?;
         let at = dir.path().to_owned();
         let size = format!("size={bytes}");
-        succeed(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "leasehold-test"]).arg(&at).output()?)?;
+        succeed(
+            &Command::new("mount").args(["-t", "tmpfs", "-o", &size, "leasehold-test"]).arg(&at).output()?,
+        )?;
         Ok(Self { at, _dir: dir })
     }
 
@@ -34,7 +36,7 @@ impl SmallDisk {
     /// Gives it room for `bytes` bytes, keeping what is on it.
     pub fn grow(&self, bytes: u64) -> io::Result<()> {
         let options = format!("remount,size={bytes}");
-        succeed(Command::new("mount").args(["-o", &options]).arg(&self.at).output()?)
+        succeed(&Command::new("mount").args(["-o", &options]).arg(&self.at).output()?)
     }
 }
 
@@ -45,7 +47,7 @@ impl Drop for SmallDisk {
     }
 }
 
-fn succeed(output: Output) -> io::Result<()> {
+fn succeed(output: &Output) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }

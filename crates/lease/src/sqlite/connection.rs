@@ -13,6 +13,8 @@ const SCHEMA: &str = include_str!("schema.sql");
 /// own limit.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 const STATEMENTS_CACHED: usize = 32;
+/// How often the switch to a write-ahead log is tried while others open the new file too.
+const WAL_TRIES_MAX: u32 = 50;
 /// The id of the machine's boot, since whose start its clock counts.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn boot_id() -> Result<String, LeaseError> {
@@ -44,13 +46,31 @@ pub(super) fn open(path: &Path, boot: &str) -> Result<Connection, LeaseError> {
     connection.pragma_update(None, "synchronous", "FULL").map_err(sql)?;
     prepare_contents(&mut connection, path, boot)?;
     // After the look at the contents: a file that is not ours, or of a newer format, is left as it was.
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(sql)?;
+    let mode = switch_to_wal(&connection).map_err(sql)?;
     if mode != "wal" {
         let detail = format!("its journal mode stays {mode}: it must lie on a local file system");
         return Err(LeaseError::Open { path: path.into(), detail });
     }
     Ok(connection)
+}
+
+/// SQLite does not wait for others when it switches the journal, so this does: by asking for the file alone, which waits.
+fn switch_to_wal(connection: &Connection) -> rusqlite::Result<String> {
+    let mut tries = 0;
+    loop {
+        let switched = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0));
+        match switched {
+            Err(error) if tries < WAL_TRIES_MAX && is_busy(&error) => {
+                tries += 1;
+                connection.execute_batch("BEGIN EXCLUSIVE; ROLLBACK")?;
+            }
+            other => return other,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 fn prepare_contents(connection: &mut Connection, path: &Path, boot: &str) -> Result<(), LeaseError> {

@@ -8,7 +8,7 @@ use std::{
 use leasehold_lease::{
     HeldLease, HeldOptions, Keeper, KeeperOptions, LeaseTimesError, Registration, RenewalOutcome, RenewalSink,
 };
-use leasehold_testkit::ManualTimer;
+use leasehold_testkit::{LeaseOp, ManualTimer};
 use leasehold_types::{Clock as _, Epoch};
 use tokio::sync::watch;
 
@@ -280,6 +280,16 @@ async fn whoever_panics_when_told_harms_nobody() {
         chain.pass(EVERY).await;
         assert_eq!(kept.told.now().len(), round);
     }
+}
+
+#[tokio::test]
+async fn a_store_that_panics_is_asked_on() {
+    let chain = Chain::new(1_000);
+    let kept = chain.keep("a").await;
+    chain.stage.faults.after_next(LeaseOp::Renew, || Box::pin(async { panic!("on purpose") }));
+    chain.pass(EVERY).await;
+    chain.pass(EVERY).await;
+    assert_eq!(kept.told.now(), ["failed", "granted"]);
 }
 
 #[tokio::test]
