@@ -119,7 +119,7 @@ impl Tenure {
             };
             let due = due(&look, &rhythm);
             if due.lapse {
-                self.feed(Event::DeadlinePassed, Cause::default());
+                self.feed(Event::DeadlinePassed, &Cause::default());
             }
             if due.snapshot {
                 self.ask(Event::SnapshotAsked, None);

@@ -82,7 +82,7 @@ impl Tenure {
             let mut over = me.drain_over.subscribe();
             let ended = std::pin::pin!(over.wait_for(|drains| *drains > drain));
             if matches!(select(limit, ended).await, Either::Left(_)) {
-                me.feed(Event::DrainTimedOut, Cause::default());
+                me.feed(Event::DrainTimedOut, &Cause::default());
             }
         });
     }
@@ -115,7 +115,7 @@ impl Tenure {
                 }
             }
         }
-        self.feed(Event::ReleaseEnded { flushed }, Cause::default());
+        self.feed(Event::ReleaseEnded { flushed }, &Cause::default());
     }
 
     /// The outcome of `work`; `None` when it took longer than `limit`.
@@ -142,11 +142,11 @@ impl Tenure {
         let own = self.own_seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match leasehold_snapshot::resume(&self.shared.snapshots, &lease.claim(), &own).await {
             Ok(Resume::Agrees) => {
-                self.feed(Event::StoreAgrees, Cause { sent_at: Some(sent_at), ..Cause::default() });
+                self.feed(Event::StoreAgrees, &Cause { sent_at: Some(sent_at), ..Cause::default() });
                 Ok(())
             }
             Ok(Resume::Superseded(reason)) => {
-                self.feed(Event::StoreDisagrees(reason), Cause::default());
+                self.feed(Event::StoreDisagrees(reason), &Cause::default());
                 Err(self.refused(Refusal::Fenced(reason)))
             }
             Err(source) => Err(TenureError::snapshot(&self.key, self.epoch(), source)),

@@ -18,18 +18,18 @@ impl Tenure {
     /// Raises the floor, deletes, proves (protocol.md, "Forget"). The gate is closed and no upload is under way.
     pub(crate) async fn forget_all(self: Arc<Self>) {
         let Some(lease) = self.gate.lease().cloned() else { return };
-        let floor_raised = || self.feed(Event::FloorRaised, Cause::default());
+        let floor_raised = || self.feed(Event::FloorRaised, &Cause::default());
         let outcome =
             forget_checked(&self.shared.snapshots, &lease, &self.root, floor_raised, || self.close_ledger())
                 .await;
         match outcome {
-            Ok(receipt) => self.feed(Event::Forgotten, Cause { receipt: Some(receipt), ..Cause::default() }),
+            Ok(receipt) => self.feed(Event::Forgotten, &Cause { receipt: Some(receipt), ..Cause::default() }),
             Err(error) => {
                 let superseded = match &error {
                     TenureError::Fenced { reason, .. } => Some(*reason),
                     _ => None,
                 };
-                self.feed(Event::ForgetFailed { superseded }, error.into());
+                self.feed(Event::ForgetFailed { superseded }, &error.into());
             }
         }
     }

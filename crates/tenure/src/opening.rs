@@ -40,7 +40,7 @@ impl Tenure {
                         Purpose::Serve => Event::Opened,
                         Purpose::Forget => Event::OpenedToForget,
                     },
-                    Cause::default(),
+                    &Cause::default(),
                 );
                 let state = self.state();
                 match (state.phase, state.lease) {
@@ -60,7 +60,7 @@ impl Tenure {
             }
             Err(error) => {
                 let acquired = self.gate.lease().is_some();
-                self.feed(Event::OpenFailed { acquired }, Cause::default());
+                self.feed(Event::OpenFailed { acquired }, &Cause::default());
                 Err(error)
             }
         };
@@ -163,9 +163,9 @@ impl Tenure {
             RenewalOutcome::Granted { sent_at } => {
                 self.granted_at.fetch_max(sent_at.as_nanos(), Ordering::AcqRel);
                 let event = if self.gate.proven().is_ok() { Event::Renewed } else { Event::RenewedLate };
-                self.feed(event, Cause { sent_at: Some(*sent_at), ..Cause::default() });
+                self.feed(event, &Cause { sent_at: Some(*sent_at), ..Cause::default() });
             }
-            RenewalOutcome::Refused => self.feed(Event::RenewRefused, Cause::default()),
+            RenewalOutcome::Refused => self.feed(Event::RenewRefused, &Cause::default()),
             RenewalOutcome::Failed(_) => self.note_deadline(),
         }
     }

@@ -174,7 +174,7 @@ impl Router {
             match slot {
                 Some(Slot::Open(tenure)) => return Handle::new(tenure).forget().await,
                 Some(Slot::Opening(tenure)) => {
-                    tenure.feed(Event::StopAsked, Cause::default());
+                    tenure.feed(Event::StopAsked, &Cause::default());
                     until_ended(&tenure).await;
                 }
                 // A second forget does not wait for the first (contract row F6).
@@ -226,7 +226,7 @@ impl Router {
         match slot {
             None => Ok(()),
             Some(Slot::Opening(tenure)) => {
-                tenure.feed(Event::StopAsked, Cause::default());
+                tenure.feed(Event::StopAsked, &Cause::default());
                 until_ended(&tenure).await;
                 Ok(())
             }
@@ -334,7 +334,7 @@ async fn until_ended(tenure: &Arc<Tenure>) {
 async fn close_one(tenure: Arc<Tenure>) -> Option<LeaseKey> {
     match tenure.state().phase {
         Phase::Opening => {
-            tenure.feed(Event::StopAsked, Cause::default());
+            tenure.feed(Event::StopAsked, &Cause::default());
             if tenure.state().phase != Phase::Serving {
                 until_ended(&tenure).await;
                 return None;

@@ -135,9 +135,10 @@ impl Next {
         self.state.phase = Phase::Released;
         self.tell(Notice::Lost(reason));
         self.push(Effect::Salvage);
-        self.settle(Waiter::NextSnapshot, Outcome::Refused(Refusal::Fenced(reason)));
+        // Callers are told last: whoever asks the router next does not find what is over.
         self.push(Effect::LeaveTable);
         self.push(Effect::End);
+        self.settle(Waiter::NextSnapshot, Outcome::Refused(Refusal::Fenced(reason)));
     }
 
     /// Draining, Flushing and the queue of snapshots end because something stronger begins.
@@ -175,7 +176,7 @@ impl Next {
             }
             // The opening had got through before it saw that it should stop.
             (Phase::Abandoning, Event::Opened | Event::OpenedToForget) if !self.state.releasing => {
-                self.start_release(false)
+                self.start_release(false);
             }
             (Phase::Opening | Phase::Abandoning, Event::OpenFailed { acquired }) if !self.state.releasing => {
                 self.state.phase = Phase::Abandoning;
@@ -217,13 +218,14 @@ impl Next {
         match self.state.phase {
             Phase::Opening => return Err(self.illegal(event)),
             Phase::Draining | Phase::Flushing => self.answer = Answer::Joined,
-            _ => match self.state.refusal() {
-                Some(refusal) => self.answer = Answer::Refused(refusal),
-                None => {
+            _ => {
+                if let Some(refusal) = self.state.refusal() {
+                    self.answer = Answer::Refused(refusal);
+                } else {
                     self.state.phase = Phase::Draining;
                     self.push(Effect::ArmDrainTimer);
                 }
-            },
+            }
         }
         Ok(())
     }
@@ -290,8 +292,8 @@ impl Next {
                 self.serve_again();
             }
             LeaseState::Lost(reason) => {
-                self.settle(Waiter::Handoff, Outcome::Refused(Refusal::Fenced(reason)));
                 self.end_lost(reason);
+                self.settle(Waiter::Handoff, Outcome::Refused(Refusal::Fenced(reason)));
             }
         }
     }
@@ -312,15 +314,12 @@ impl Next {
     ) -> Result<(), Illegal> {
         let Upload::Running { last } = self.state.upload else { return Err(self.illegal(event)) };
         self.state.upload = Upload::Idle;
-        match failure {
-            None => {
-                self.tell(Notice::SnapshotPublished);
-                self.settle(Waiter::Snapshot, Outcome::Done);
-            }
-            Some(_) => {
-                self.tell(Notice::SnapshotFailed);
-                self.settle(Waiter::Snapshot, Outcome::Failed);
-            }
+        if failure.is_none() {
+            self.tell(Notice::SnapshotPublished);
+            self.settle(Waiter::Snapshot, Outcome::Done);
+        } else {
+            self.tell(Notice::SnapshotFailed);
+            self.settle(Waiter::Snapshot, Outcome::Failed);
         }
         match failure {
             Some(UploadFailure::Superseded(reason)) => {
@@ -372,8 +371,8 @@ impl Next {
                 self.start_release(false);
             }
             Event::ForgetFailed { superseded: Some(reason) } => {
-                self.settle(Waiter::Forget, Outcome::Failed);
                 self.end_lost(reason);
+                self.settle(Waiter::Forget, Outcome::Failed);
             }
             // What was begun cannot be taken back: whoever forgets again goes on from here, on this replica or another.
             Event::ForgetFailed { superseded: None } => self.start_release(false),
@@ -431,12 +430,12 @@ impl Next {
             }
             Phase::Serving => self.end_lost(reason),
             Phase::Draining => {
-                self.settle(Waiter::Handoff, Outcome::Refused(DRAINING));
                 self.end_lost(reason);
+                self.settle(Waiter::Handoff, Outcome::Refused(DRAINING));
             }
             Phase::Flushing => {
-                self.settle(Waiter::Handoff, Outcome::Refused(Refusal::Fenced(reason)));
                 self.end_lost(reason);
+                self.settle(Waiter::Handoff, Outcome::Refused(Refusal::Fenced(reason)));
             }
         }
     }
@@ -449,6 +448,9 @@ impl Next {
         self.state.phase = Phase::Released;
         self.state.releasing = false;
         self.tell(Notice::Released { flushed });
+        // Callers are told last: whoever asks the router next does not find what is over.
+        self.push(Effect::LeaveTable);
+        self.push(Effect::End);
         match phase {
             Phase::Flushing => self.settle(Waiter::Handoff, Outcome::Done),
             // With the receipt, or with how it failed.
@@ -456,8 +458,9 @@ impl Next {
             _ => {}
         }
         self.settle(Waiter::Abandon, Outcome::Done);
-        self.push(Effect::LeaveTable);
-        self.push(Effect::End);
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

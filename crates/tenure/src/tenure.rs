@@ -110,6 +110,8 @@ pub(crate) struct Tenure {
     pub(crate) checking: AtomicBool,
     /// Set by [`Effect::Salvage`], heeded by the release that follows.
     pub(crate) salvage_first: AtomicBool,
+    /// Set by a sweep that failed: this tenure sweeps no more (contract row S2).
+    pub(crate) sweep_failed: AtomicBool,
     /// From the acquisition until the lease is handed back or lost.
     pub(crate) registration: Mutex<Option<Registration>>,
     /// Counts the drains that are over, which ends their timers.
@@ -154,6 +156,7 @@ impl Tenure {
             granted_at: AtomicU64::new(0),
             checking: AtomicBool::new(false),
             salvage_first: AtomicBool::new(false),
+            sweep_failed: AtomicBool::new(false),
             registration: Mutex::new(None),
             drain_over: watch::Sender::new(0),
             key,
@@ -272,9 +275,9 @@ impl Tenure {
     }
 
     /// Feeds an event that nobody waits for.
-    pub(crate) fn feed(&self, event: Event, cause: Cause) {
+    pub(crate) fn feed(&self, event: Event, cause: &Cause) {
         // An illegal event is logged by its name where it is found; there is nobody to tell.
-        let _ = self.step(event, &cause, None);
+        let _ = self.step(event, cause, None);
     }
 
     /// Feeds what a caller asks for. Its outcome reaches the asker; what is refused reaches it at once.
@@ -292,7 +295,7 @@ impl Tenure {
     pub(crate) fn note_deadline(&self) {
         let held = self.state().lease == LeaseState::Held;
         if held && self.gate.lease().is_some() && self.gate.proven().is_err() {
-            self.feed(Event::DeadlinePassed, Cause::default());
+            self.feed(Event::DeadlinePassed, &Cause::default());
         }
     }
 
@@ -478,13 +481,11 @@ impl Tenure {
         loop {
             let deed = {
                 let mut inner = locked(&self.inner);
-                match inner.outbox.pop_front() {
-                    Some(deed) => deed,
-                    None => {
-                        inner.busy = false;
-                        return;
-                    }
-                }
+                let Some(deed) = inner.outbox.pop_front() else {
+                    inner.busy = false;
+                    return;
+                };
+                deed
             };
             match deed {
                 Deed::Tell(event) => self.shared.tell(&event),
@@ -501,7 +502,7 @@ impl Drained for Tenure {
         // Looked at without the lock, decided under it.
         if self.state().phase == Phase::Draining && self.gate.in_flight() == 0 {
             let dirty = self.ledger().is_ok_and(|ledger| ledger.is_dirty());
-            self.feed(Event::Drained { dirty }, Cause::default());
+            self.feed(Event::Drained { dirty }, &Cause::default());
         }
     }
 }

@@ -52,7 +52,7 @@ impl Tenure {
                 self.failed_uploads.store(0, Ordering::Release);
                 self.feed(
                     Event::UploadPublished { dirty },
-                    Cause { published: Some((published, took)), ..Cause::default() },
+                    &Cause { published: Some((published, took)), ..Cause::default() },
                 );
                 if !last {
                     Arc::clone(&self).sweep_after(number).await;
@@ -65,7 +65,7 @@ impl Tenure {
                     TenureError::Fenced { reason, .. } => UploadFailure::Superseded(*reason),
                     _ => UploadFailure::Store,
                 };
-                self.feed(Event::UploadFailed { failure, dirty }, error.into());
+                self.feed(Event::UploadFailed { failure, dirty }, &error.into());
             }
         }
         self.wake.notify_one();
@@ -110,6 +110,9 @@ impl Tenure {
 
     /// Deletes what is dead, beside the opening and never in it (contract rows S1, S2).
     pub(crate) async fn sweep(self: Arc<Self>) {
+        if self.sweep_failed.load(Ordering::Acquire) {
+            return;
+        }
         let newest = self.own.lock().await.newest().cloned();
         let Some(lease) = self.gate.lease().cloned() else { return };
         let swept =
@@ -126,7 +129,9 @@ impl Tenure {
                 });
             }
             Err(error) => {
-                self.shared.tell(&TenureEvent::SweepFailed { key, epoch, error: with_sources(&error) })
+                // Not tried again by this tenure: the next open sweeps.
+                self.sweep_failed.store(true, Ordering::Release);
+                self.shared.tell(&TenureEvent::SweepFailed { key, epoch, error: with_sources(&error) });
             }
         }
     }
