@@ -1,1 +1,40 @@
-//! Placeholder.
+//! Leasehold over HTTP.
+//!
+//! [`Config`] is what an operator can set, [`Service`] is a replica put together from it, [`Service::run`] serves it between two edges
+//! that are handed in: a listener and a channel that says when to go. The binary around it parses arguments and listens to
+//! signals.
+//!
+//! Every route is described where it stands ([`openapi_json`] collects it), every refusal is problem details with a stable code from
+//! one table, and everything that callers can make grow is bounded: bodies, batches, rows, statement time, requests
+//! at work, waiting requests, streams, connections.
+
+mod answer;
+mod api;
+mod app;
+mod bounds;
+mod config;
+mod connections;
+mod copying;
+mod error;
+mod extract;
+mod metrics;
+mod observe;
+mod patience;
+mod paused;
+mod problem;
+mod routes;
+mod same_site;
+mod scratch;
+mod service;
+mod stage;
+mod status;
+mod telemetry;
+
+pub use api::openapi_json;
+pub use config::{
+    AuthMode, AuthSettings, CONFIG_KEYS, Config, FollowSettings, LimitSettings, LogFormat, LogSettings,
+    SnapshotSettings,
+};
+pub use error::{ConfigError, ExitReport, ServeError, StartError};
+pub use service::{Edges, Service, Shutdown, Stores, banner, bind};
+pub use telemetry::init_telemetry;

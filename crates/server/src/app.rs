@@ -1,0 +1,193 @@
+//! What every request reaches: the router, the stores, the bounds.
+
+use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
+
+use leasehold_blob::BlobStore;
+use leasehold_lease::{Announcement, LeaseRow, LeaseStore};
+use leasehold_tenure::{Handle, Router, TenureError};
+use leasehold_types::{Clock, DerivationKey, Entropy, ErrorCode, LeaseKey, ReplicaId, Timer};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use crate::{
+    bounds::Bound,
+    config::Config,
+    metrics::Metrics,
+    patience::Patience,
+    paused::Paused,
+    problem::Problem,
+    stage::{Stage, StageCell},
+};
+
+pub(crate) type AppState = Arc<App>;
+
+/// The first wait of a parked request; each further one is twice as long.
+const PARKED_WAIT_MIN: Duration = Duration::from_millis(5);
+/// The longest wait of a parked request between two attempts.
+const PARKED_WAIT_MAX: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) config: Config,
+    pub(crate) replica: ReplicaId,
+    /// One id for this process.
+    pub(crate) instance: Uuid,
+    /// Where others reach this replica.
+    pub(crate) endpoint: String,
+    pub(crate) router: Router,
+    pub(crate) leases: Arc<dyn LeaseStore>,
+    pub(crate) blobs: Arc<dyn BlobStore>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) entropy: Arc<Entropy>,
+    pub(crate) derivation: DerivationKey,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) stage: StageCell,
+    pub(crate) paused: Paused,
+    /// Requests at work.
+    pub(crate) in_flight: Arc<Bound>,
+    /// Event streams.
+    pub(crate) followers: Arc<Bound>,
+    /// One permit for each request that waits for its tenant to settle.
+    pub(crate) parked: Semaphore,
+    /// Files of exports and imports under way; emptied at each start.
+    pub(crate) scratch: PathBuf,
+}
+
+/// What opening may do with a tenant that is not there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Opening {
+    /// Create it, a forgotten one too (`PUT`).
+    Create,
+    /// Create an unknown one; a forgotten one stays forgotten (appending, executing).
+    CreateUnlessForgotten,
+    /// Never create (reading).
+    Existing,
+}
+
+impl App {
+    /// The tenant, opened here.
+    pub(crate) async fn open(
+        &self,
+        key: &LeaseKey,
+        opening: Opening,
+        patience: Patience,
+    ) -> Result<Handle, Problem> {
+        self.serve(key, opening, patience, |handle| std::future::ready(Ok(handle))).await
+    }
+
+    /// Does `work` on the tenant, opening it where need be.
+    ///
+    /// While the tenant moves on this replica the request is parked: what was refused with `draining` or `fenced` and executed nothing
+    /// is asked again, as long as the caller's patience lasts and there is room (design.md section 6).
+    pub(crate) async fn serve<T, F, Fut>(
+        &self,
+        key: &LeaseKey,
+        opening: Opening,
+        patience: Patience,
+        work: F,
+    ) -> Result<T, Problem>
+    where
+        F: Fn(Handle) -> Fut,
+        Fut: Future<Output = Result<T, TenureError>>,
+    {
+        let mut place = None;
+        let mut wait = PARKED_WAIT_MIN;
+        loop {
+            let error = match self.attempt(key, opening, patience, &work).await? {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let moving =
+                matches!(error.code(), ErrorCode::Draining | ErrorCode::Fenced) && !error.outcome_unknown();
+            let left = patience.left(self.clock.as_ref());
+            if !moving || left.is_zero() || self.stage.get() == Stage::Draining {
+                return Err(Problem::from(error).of(key));
+            }
+            if place.is_none() {
+                place = self.parked.try_acquire().ok();
+            }
+            if place.is_none() {
+                return Err(Problem::from(error).of(key));
+            }
+            self.timer.sleep(wait.min(left)).await;
+            wait = (wait * 2).min(PARKED_WAIT_MAX);
+        }
+    }
+
+    /// One attempt: the outer error is final, the inner one is the tenure's.
+    async fn attempt<T, F, Fut>(
+        &self,
+        key: &LeaseKey,
+        opening: Opening,
+        patience: Patience,
+        work: &F,
+    ) -> Result<Result<T, TenureError>, Problem>
+    where
+        F: Fn(Handle) -> Fut,
+        Fut: Future<Output = Result<T, TenureError>>,
+    {
+        if self.paused.contains(key) {
+            return Err(Problem::new(ErrorCode::Paused, format!("{key} is paused on this replica")).of(key));
+        }
+        let open = async {
+            match opening {
+                Opening::Create => self.router.open(key).await,
+                Opening::CreateUnlessForgotten => self.router.open_unless_forgotten(key).await,
+                Opening::Existing => self.router.open_existing(key).await,
+            }
+        };
+        let opened = match self.router.handle_of(key) {
+            Some(handle) => Ok(handle),
+            None => self.within(patience, open).await.ok_or_else(|| {
+                Problem::new(ErrorCode::Timeout, format!("{key} did not open in time")).of(key)
+            })?,
+        };
+        let handle = match opened {
+            Ok(handle) => handle,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.within(patience, work(handle)).await.ok_or_else(|| {
+            Problem::new(ErrorCode::Timeout, format!("{key} did not answer in time"))
+                .of(key)
+                .outcome_unknown()
+        })
+    }
+
+    /// What `future` gives while the patience lasts.
+    async fn within<T>(&self, patience: Patience, future: impl Future<Output = T>) -> Option<T> {
+        // An attempt is made even by who will not wait: what is there is answered at once.
+        let left = patience.left(self.clock.as_ref()).max(PARKED_WAIT_MAX);
+        tokio::select! {
+            biased;
+            done = future => Some(done),
+            () = self.timer.sleep(left) => None,
+        }
+    }
+
+    /// The tenant's row, where the tenant is there: unknown and forgotten ones are refused as every reading route does.
+    pub(crate) async fn row(&self, key: &LeaseKey) -> Result<LeaseRow, Problem> {
+        let row = self.leases.read(key).await?.ok_or_else(|| Problem::unknown_tenant(key))?;
+        if row.is_forgotten() {
+            let receipt = row.receipt.as_deref().and_then(|text| serde_json::from_str(text).ok());
+            return Err(Problem::new(
+                ErrorCode::TenantForgotten,
+                format!("{key} was forgotten at epoch {}", row.floor),
+            )
+            .of(key)
+            .with_receipt(receipt));
+        }
+        Ok(row)
+    }
+
+    /// What this replica says of itself.
+    pub(crate) fn announcement(&self) -> Announcement {
+        Announcement {
+            replica: self.replica.clone(),
+            instance: self.instance,
+            endpoint: Some(self.endpoint.clone()),
+            draining: self.stage.get() == Stage::Draining,
+            open_tenants: self.router.handles().len() as u64,
+        }
+    }
+}

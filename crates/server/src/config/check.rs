@@ -1,0 +1,142 @@
+//! What does not go together, named by its key.
+
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+
+use super::{AuthMode, Config};
+use crate::ConfigError;
+
+/// The longest duration that may be set: beyond it a number is a slip.
+const DURATION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// The drain time-out's bound (contract row D6).
+const DRAIN_TIMEOUT_MAX: Duration = Duration::from_millis((1 << 31) - 1);
+
+impl Config {
+    /// Refuses what cannot be used or does not go together.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |key: &'static str, detail: String| Err(ConfigError::Unusable { key, detail });
+        if self.margin >= self.ttl {
+            return refuse(
+                "margin",
+                format!("{:?} is not shorter than the ttl of {:?}", self.margin, self.ttl),
+            );
+        }
+        if self.renew_every.is_some_and(|every| every >= self.ttl.saturating_sub(self.margin)) {
+            return refuse("renew_every", "a lease would run out between two renewals".to_owned());
+        }
+        if self.drain_timeout > DRAIN_TIMEOUT_MAX
+            || !self.drain_timeout.subsec_nanos().is_multiple_of(1_000_000)
+        {
+            return refuse("drain_timeout", "whole milliseconds, at the most 2^31 - 1".to_owned());
+        }
+        self.check_durations()?;
+        self.check_counts()?;
+        if self.auth.mode == AuthMode::None && !self.listen_addr().ip().is_loopback() {
+            return Err(ConfigError::NotLoopback { listen: self.listen_addr() });
+        }
+        if let Some(endpoint) = &self.endpoint
+            && !(endpoint.starts_with("http://") || endpoint.starts_with("https://"))
+        {
+            return refuse("endpoint", format!("`{endpoint}` does not begin with http:// or https://"));
+        }
+        EnvFilter::try_new(&self.log.filter)
+            .map_err(|source| ConfigError::Unusable { key: "log.filter", detail: source.to_string() })?;
+        Ok(())
+    }
+
+    fn check_durations(&self) -> Result<(), ConfigError> {
+        let positive = [
+            ("ttl", self.ttl),
+            ("margin", self.margin),
+            ("renew_every", self.renew_every.unwrap_or(self.ttl)),
+            ("drain_timeout", self.drain_timeout),
+            ("grace_period", self.grace_period),
+            ("idle_after", self.idle_after.unwrap_or(self.ttl)),
+            ("snapshot.upload_timeout", self.snapshot.upload_timeout),
+            ("limits.body_time_max", self.limits.body_time_max),
+            ("limits.statement_time_max", self.limits.statement_time_max),
+            ("limits.timeout_max", self.limits.timeout_max),
+            ("follow.heartbeat_every", self.follow.heartbeat_every),
+        ];
+        for (key, duration) in positive {
+            if duration.is_zero() {
+                return Err(ConfigError::Unusable { key, detail: "zero".to_owned() });
+            }
+            if duration > DURATION_MAX && key != "drain_timeout" {
+                return Err(ConfigError::Unusable { key, detail: "more than a day".to_owned() });
+            }
+        }
+        if self.snapshot.every > DURATION_MAX {
+            return Err(ConfigError::Unusable {
+                key: "snapshot.every",
+                detail: "more than a day".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_counts(&self) -> Result<(), ConfigError> {
+        let limits = &self.limits;
+        let counts = [
+            ("snapshot.uploads_max", self.snapshot.uploads_max),
+            ("snapshot.close_concurrency", self.snapshot.close_concurrency),
+            ("limits.body_bytes_max", limits.body_bytes_max),
+            ("limits.import_bytes_max", usize::try_from(limits.import_bytes_max).unwrap_or(usize::MAX)),
+            ("limits.batch_events_max", limits.batch_events_max),
+            ("limits.page_events_max", limits.page_events_max as usize),
+            ("limits.rows_max", limits.rows_max),
+            ("limits.result_bytes_max", limits.result_bytes_max),
+            ("limits.in_flight_max", limits.in_flight_max),
+            ("limits.in_flight_per_tenant_max", limits.in_flight_per_tenant_max),
+            ("limits.parked_max", limits.parked_max),
+            ("limits.connections_max", limits.connections_max),
+            ("limits.open_tenants_max", limits.open_tenants_max),
+            ("follow.followers_max", self.follow.followers_max),
+            ("follow.followers_per_tenant_max", self.follow.followers_per_tenant_max),
+        ];
+        match counts.into_iter().find(|(_, count)| *count == 0) {
+            Some((key, _)) => Err(ConfigError::Unusable { key, detail: "zero".to_owned() }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::environment_of;
+
+    fn refusal(pairs: &[(&str, &str)]) -> String {
+        Config::load(None, environment_of(pairs.iter().copied())).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_does_not_go_together_names_the_key() {
+        for (key, pairs) in [
+            ("margin", &[("ttl", "2s"), ("margin", "2s")][..]),
+            ("renew_every", &[("ttl", "10s"), ("renew_every", "9s")]),
+            ("drain_timeout", &[("drain_timeout", "0s")]),
+            ("drain_timeout", &[("drain_timeout", "1500us")]),
+            ("drain_timeout", &[("drain_timeout", "2147483648ms")]),
+            ("ttl", &[("ttl", "2days")]),
+            ("snapshot.close_concurrency", &[("snapshot.close_concurrency", "0")]),
+            ("limits.rows_max", &[("limits.rows_max", "0")]),
+            ("endpoint", &[("endpoint", "a.example:1")]),
+            ("log.filter", &[("log.filter", "a=b=c")]),
+        ] {
+            let refusal = refusal(pairs);
+            assert!(refusal.contains(&format!("`{key}`")), "{key}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn without_authentication_only_loopback_unless_it_was_acknowledged() {
+        let refusal = refusal(&[("listen", "0.0.0.0:7400")]);
+        assert!(refusal.contains("0.0.0.0:7400") && refusal.contains("none-acknowledged"), "{refusal}");
+        let pairs = [("listen", "0.0.0.0:7400"), ("auth.mode", "none-acknowledged")];
+        assert!(Config::load(None, environment_of(pairs)).is_ok());
+        assert!(Config::dev("x", Some("192.0.2.1:7400".parse().unwrap())).is_err());
+        assert!(Config::dev("x", Some("[::1]:0".parse().unwrap())).is_ok());
+    }
+}

@@ -1,0 +1,51 @@
+//! The keys by name: what a file may hold, and, with `LEASEHOLD_` before it and `__` for each dot, the environment.
+
+/// Every key with its meaning, in the order of the documentation.
+pub const CONFIG_KEYS: &[(&str, &str)] = &[
+    ("listen", "address to listen on"),
+    ("endpoint", "URL under which this replica is reached"),
+    ("data_dir", "directory of everything that is kept"),
+    ("replica", "this replica's id"),
+    ("ttl", "how long a lease runs after a renewal"),
+    ("margin", "how much earlier a replica counts its own lease as run out"),
+    ("renew_every", "how often leases are renewed"),
+    ("drain_timeout", "how long a handoff waits for work in flight"),
+    ("grace_period", "how long a shutdown may take"),
+    ("idle_after", "after how long without a call a tenant is handed off"),
+    ("derivation_key_file", "file with the key by which tenant ids are derived"),
+    ("snapshot.every", "how often a written tenant is published"),
+    ("snapshot.unflushed_bytes_max", "publish at this many unpublished bytes"),
+    ("snapshot.uploads_max", "uploads side by side"),
+    ("snapshot.upload_timeout", "how long one upload may take"),
+    ("snapshot.close_concurrency", "tenants handed off side by side at the end"),
+    ("limits.body_bytes_max", "bytes of a body"),
+    ("limits.import_bytes_max", "bytes of an imported ledger"),
+    ("limits.body_time_max", "how long a body may take to arrive"),
+    ("limits.batch_events_max", "events of a batch"),
+    ("limits.page_events_max", "events of a page"),
+    ("limits.rows_max", "rows of a result"),
+    ("limits.result_bytes_max", "bytes of a result"),
+    ("limits.statement_time_max", "how long a statement may run"),
+    ("limits.in_flight_max", "requests at work"),
+    ("limits.in_flight_per_tenant_max", "requests at work for one tenant"),
+    ("limits.parked_max", "requests that wait for a tenant to settle"),
+    ("limits.timeout_max", "the longest Leasehold-Timeout"),
+    ("limits.connections_max", "open connections"),
+    ("limits.open_tenants_max", "tenants open at the same time"),
+    ("follow.heartbeat_every", "how often a quiet stream sends a comment"),
+    ("follow.followers_max", "streams"),
+    ("follow.followers_per_tenant_max", "streams of one tenant"),
+    ("auth.mode", "none (loopback only) or none-acknowledged"),
+    ("log.format", "text or json"),
+    ("log.filter", "what is logged"),
+];
+
+/// The environment variable of a key.
+#[cfg(test)]
+pub(crate) fn variable_of(key: &str) -> String {
+    format!("LEASEHOLD_{}", key.to_ascii_uppercase().replace('.', "__"))
+}
+
+pub(crate) fn is_key(key: &str) -> bool {
+    CONFIG_KEYS.iter().any(|(known, _)| *known == key)
+}

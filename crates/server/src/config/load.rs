@@ -1,0 +1,249 @@
+//! File and environment, merged.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use config::{File, FileFormat, Map, Source, Value, ValueKind};
+
+use super::{Config, keys::is_key};
+use crate::ConfigError;
+
+/// Variables with our prefix that are the command line's and no keys.
+const NOT_KEYS: &[&str] = &["LEASEHOLD_CONFIG", "LEASEHOLD_URL", "LEASEHOLD_DEV"];
+
+impl Config {
+    /// The configuration of `file`, overridden by `environment`, checked.
+    ///
+    /// A key that is not one is an error that names it and where it stands.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let mut builder = config::Config::builder();
+        if let Some(path) = file {
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+            let values = File::from_str(&text, FileFormat::Toml).collect().map_err(|source| {
+                ConfigError::Syntax { path: path.to_owned(), detail: source.to_string() }
+            })?;
+            for (key, value) in flatten(values) {
+                if !is_key(&key) {
+                    return Err(ConfigError::UnknownKey { key, place: path.display().to_string() });
+                }
+                builder = set(builder, &key, value)?;
+            }
+        }
+        for (key, (variable, text)) in keys_of(environment) {
+            if !is_key(&key) {
+                return Err(ConfigError::UnknownKey { key, place: variable });
+            }
+            builder = set(builder, &key, Value::new(None, ValueKind::String(text)))?;
+        }
+        let config: Self = builder
+            .build()
+            .and_then(config::Config::try_deserialize)
+            .map_err(|source| ConfigError::InvalidValue { detail: source.to_string() })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The configuration of `serve --dev`: nothing to set up, no authentication, loopback only.
+    pub fn dev(data_dir: impl Into<PathBuf>, listen: Option<SocketAddr>) -> Result<Self, ConfigError> {
+        let config = Self { data_dir: data_dir.into(), listen, dev: true, ..Self::default() };
+        config.check()?;
+        Ok(config)
+    }
+}
+
+type Builder = config::builder::ConfigBuilder<config::builder::DefaultState>;
+
+fn set(builder: Builder, key: &str, value: Value) -> Result<Builder, ConfigError> {
+    builder
+        .set_override(key, value)
+        .map_err(|source| ConfigError::InvalidValue { detail: format!("`{key}`: {source}") })
+}
+
+/// The leaves of a table by their dotted names, in the order of the names.
+fn flatten(values: Map<String, Value>) -> Vec<(String, Value)> {
+    let mut leaves = Vec::new();
+    let mut open: Vec<(String, Value)> = values.into_iter().collect();
+    while let Some((name, value)) = open.pop() {
+        match value.kind {
+            ValueKind::Table(table) => {
+                open.extend(table.into_iter().map(|(key, inner)| (format!("{name}.{key}"), inner)));
+            }
+            _ => leaves.push((name, value)),
+        }
+    }
+    leaves.sort_by(|one, other| one.0.cmp(&other.0));
+    leaves
+}
+
+/// The keys that the environment sets, each with its variable and text.
+fn keys_of(
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> std::collections::BTreeMap<String, (String, String)> {
+    environment
+        .into_iter()
+        .filter(|(variable, text)| !NOT_KEYS.contains(&variable.as_str()) && !is_service_link(variable, text))
+        .filter_map(|(variable, text)| {
+            let key = variable.strip_prefix("LEASEHOLD_")?.to_ascii_lowercase().replace("__", ".");
+            Some((key, (variable, text)))
+        })
+        .collect()
+}
+
+/// Kubernetes puts variables about every service of a namespace into its pods' environments; beside a service that is called
+/// `leasehold` or `leasehold-…` they carry our prefix and mean nothing to us.
+fn is_service_link(variable: &str, text: &str) -> bool {
+    variable.ends_with("_SERVICE_HOST")
+        || variable.ends_with("_SERVICE_PORT")
+        || variable.contains("_SERVICE_PORT_")
+        || variable.split_once("_PORT").is_some_and(|(_, rest)| {
+            (rest.is_empty() && text.contains("://"))
+                || rest.strip_prefix('_').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+}
+
+#[cfg(test)]
+pub(crate) fn environment_of<'a>(
+    pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> std::collections::HashMap<String, String> {
+    pairs.into_iter().map(|(key, text)| (super::keys::variable_of(key), text.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_types::ErrorCode;
+
+    use super::*;
+    use crate::config::{AuthMode, CONFIG_KEYS, LogFormat};
+
+    fn from_toml(text: &str) -> Result<Config, ConfigError> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("leasehold.toml");
+        std::fs::write(&path, text).unwrap();
+        Config::load(Some(&path), [])
+    }
+
+    fn from_env(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        Config::load(None, environment_of(pairs.iter().copied()))
+    }
+
+    /// A value of the right kind for every key, all of which go together.
+    fn a_value(key: &str) -> &'static str {
+        match key {
+            "listen" => "127.0.0.1:7401",
+            "endpoint" => "http://a.example:7400",
+            "data_dir" | "derivation_key_file" => "/data",
+            "replica" => "a",
+            "ttl" => "20s",
+            "auth.mode" => "none-acknowledged",
+            "log.format" => "json",
+            "log.filter" => "debug",
+            key if key.ends_with("_max") && !key.ends_with("_time_max") && key != "limits.timeout_max" => "7",
+            "snapshot.close_concurrency" => "7",
+            _ => "3s",
+        }
+    }
+
+    #[test]
+    fn nothing_set_is_the_defaults() {
+        assert_eq!(Config::load(None, []).unwrap(), Config::default());
+        assert_eq!(from_toml("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn every_key_can_be_set_by_the_environment_and_by_the_file() {
+        let environment = environment_of(CONFIG_KEYS.iter().map(|(key, _)| (*key, a_value(key))));
+        let by_environment = Config::load(None, environment).unwrap();
+        let text: String = CONFIG_KEYS
+            .iter()
+            .map(|(key, _)| match a_value(key) {
+                number if number.parse::<u64>().is_ok() => format!("{key} = {number}\n"),
+                text => format!("{key} = \"{text}\"\n"),
+            })
+            .collect();
+        assert_eq!(from_toml(&text).unwrap(), by_environment);
+        assert_eq!(by_environment.snapshot.every, Duration::from_secs(3));
+        assert_eq!(by_environment.limits.rows_max, 7);
+        assert_eq!(by_environment.auth.mode, AuthMode::NoneAcknowledged);
+        assert_eq!(by_environment.log.format, LogFormat::Json);
+    }
+
+    #[test]
+    fn a_key_list_that_misses_a_field_would_be_noticed() {
+        for table in ["snapshot", "limits", "follow", "auth", "log"] {
+            let error = serde_json::from_str::<Config>(&format!("{{\"{table}\": {{\"?\": 1}}}}"))
+                .unwrap_err()
+                .to_string();
+            for field in error.split('`').skip(3).step_by(2) {
+                assert!(is_key(&format!("{table}.{field}")), "{table}.{field}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_environment_goes_before_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("leasehold.toml");
+        std::fs::write(&path, "ttl = \"30s\"\n[limits]\nrows_max = 5\n").unwrap();
+        let config = Config::load(Some(&path), environment_of([("ttl", "40s")])).unwrap();
+        assert_eq!((config.ttl, config.limits.rows_max), (Duration::from_secs(40), 5));
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_place() {
+        let error = from_toml("[limits]\nrowz_max = 5\n").unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidConfiguration);
+        assert!(error.to_string().contains("`limits.rowz_max`"), "{error}");
+        assert!(error.to_string().contains("leasehold.toml"), "{error}");
+        assert!(from_toml("ttl.x = 1\n").is_err());
+        let error = from_env(&[("limits.rowz_max", "5")]).unwrap_err();
+        assert!(error.to_string().contains("LEASEHOLD_LIMITS__ROWZ_MAX"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_is_none_names_its_key() {
+        for (key, text) in [
+            ("ttl", "soon"),
+            ("limits.rows_max", "many"),
+            ("auth.mode", "maybe"),
+            ("listen", "here"),
+            ("replica", "../a"),
+            ("log.format", "xml"),
+        ] {
+            let error = from_env(&[(key, text)]).unwrap_err();
+            assert!(error.to_string().contains(key), "{key}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_toml_says_where() {
+        let error = from_toml("ttl = \n").unwrap_err();
+        assert!(matches!(error, ConfigError::Syntax { .. }));
+        assert!(error.to_string().contains("leasehold.toml"), "{error}");
+        let error = Config::load(Some(Path::new("/nowhere/leasehold.toml")), []).unwrap_err();
+        assert!(matches!(error, ConfigError::Unreadable { .. }));
+    }
+
+    #[test]
+    fn what_a_cluster_puts_into_the_environment_is_no_key() {
+        let links = [
+            ("LEASEHOLD_SERVICE_HOST", "10.0.0.1"),
+            ("LEASEHOLD_SERVICE_PORT", "7400"),
+            ("LEASEHOLD_SERVICE_PORT_HTTP", "7400"),
+            ("LEASEHOLD_PORT", "tcp://10.0.0.1:7400"),
+            ("LEASEHOLD_PORT_7400_TCP", "tcp://10.0.0.1:7400"),
+            ("LEASEHOLD_HEADLESS_PORT_7400_TCP_ADDR", "10.0.0.1"),
+            ("LEASEHOLD_CONFIG", "/etc/leasehold.toml"),
+            ("PATH", "/bin"),
+        ];
+        let environment = links.map(|(variable, text)| (variable.to_owned(), text.to_owned()));
+        assert_eq!(Config::load(None, environment).unwrap(), Config::default());
+    }
+}

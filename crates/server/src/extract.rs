@@ -1,0 +1,190 @@
+//! What handlers take from a request, each refused with a problem of ours.
+
+use std::future::Future;
+
+use axum::{
+    body::Body,
+    extract::{FromRequest, FromRequestParts, Path, Request},
+    http::{HeaderMap, header, request::Parts},
+};
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use leasehold_types::{ErrorCode, LeaseKey, OrgSlug, TenantId};
+use serde::de::DeserializeOwned;
+
+use crate::{app::AppState, bounds::Counted, problem::Problem};
+
+/// The header by which a write takes effect once.
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Bytes of an idempotency key: what the ledger keeps, less the `#<index>` that a batch adds.
+const IDEMPOTENCY_KEY_BYTES_MAX: usize = 240;
+
+/// The organization of the path.
+pub(crate) struct Org(pub(crate) OrgSlug);
+
+impl FromRequestParts<AppState> for Org {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
+        let Path(org): Path<String> = path_of(parts, app).await?;
+        org.parse().map(Self).map_err(|error| Problem::about_id(&error))
+    }
+}
+
+/// The tenant of the path, and its place among the requests at work: held until the handler is done.
+#[derive(Debug)]
+pub(crate) struct Tenant {
+    pub(crate) key: LeaseKey,
+    pub(crate) place: Counted,
+}
+
+impl FromRequestParts<AppState> for Tenant {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
+        let Path((org, tenant)): Path<(String, String)> = path_of(parts, app).await?;
+        let org: OrgSlug = org.parse().map_err(|error| Problem::about_id(&error))?;
+        let tenant: TenantId = tenant.parse().map_err(|error| Problem::about_id(&error))?;
+        let key = LeaseKey::new(org, tenant);
+        let place = app.in_flight.enter(&key)?;
+        Ok(Self { key, place })
+    }
+}
+
+async fn path_of<T: DeserializeOwned + Send>(parts: &mut Parts, app: &AppState) -> Result<Path<T>, Problem> {
+    Path::from_request_parts(parts, app)
+        .await
+        .map_err(|rejection| Problem::invalid(format!("the path is not valid: {}", rejection.body_text())))
+}
+
+/// The query string; a parameter that is not one is refused.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<AppState> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
+        axum::extract::Query::from_request_parts(parts, app)
+            .await
+            .map(|axum::extract::Query(query)| Self(query))
+            .map_err(|rejection| Problem::invalid(rejection.body_text()))
+    }
+}
+
+/// The body's bytes, bounded in length and in the time that they may take, of a request that says that they are JSON.
+///
+/// The content type is asked for because a browser sends JSON to another site only with that site's consent: without it, any page
+/// could write to a replica that its reader's machine can reach.
+pub(crate) struct JsonBytes(pub(crate) Bytes);
+
+impl FromRequest<AppState> for JsonBytes {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        if !is_json(&parts.headers) {
+            return Err(Problem::malformed("the body has to be JSON: send `content-type: application/json`"));
+        }
+        let len_max = app.config.limits.body_bytes_max;
+        if content_length(&parts.headers).is_some_and(|len| len > len_max as u64) {
+            return Err(too_long(len_max as u64));
+        }
+        let mut bytes = BytesMut::new();
+        let read = read_bounded(body, len_max as u64, |chunk| {
+            bytes.extend_from_slice(&chunk);
+            std::future::ready(Ok(()))
+        });
+        tokio::select! {
+            read = read => read?,
+            () = app.timer.sleep(app.config.limits.body_time_max) => {
+                return Err(Problem::new(ErrorCode::Timeout, "the body did not arrive in time"));
+            }
+        };
+        Ok(Self(bytes.freeze()))
+    }
+}
+
+/// A body of JSON of one shape.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, Problem> {
+        let JsonBytes(bytes) = JsonBytes::from_request(request, app).await?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| Problem::malformed(error.to_string()))
+    }
+}
+
+pub(crate) fn too_long(len_max: u64) -> Problem {
+    Problem::too_large(format!("the body is longer than {len_max} bytes"))
+}
+
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// Hands each piece of a body to `take` as it comes, at most `len_max` bytes of it.
+pub(crate) async fn read_bounded<F, Fut>(body: Body, len_max: u64, mut take: F) -> Result<u64, Problem>
+where
+    F: FnMut(Bytes) -> Fut,
+    Fut: Future<Output = Result<(), Problem>>,
+{
+    let mut pieces = body.into_data_stream();
+    let mut len = 0_u64;
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| Problem::malformed("the body ended before it was whole"))?;
+        len += piece.len() as u64;
+        if len > len_max {
+            return Err(too_long(len_max));
+        }
+        take(piece).await?;
+    }
+    Ok(len)
+}
+
+/// The `Idempotency-Key` of a write; quotes around it, as the header's draft standard has them, do not count.
+pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
+
+impl FromRequestParts<AppState> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(Self(None)) };
+        let refuse = || {
+            Problem::invalid(format!(
+                "Idempotency-Key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters"
+            ))
+        };
+        let text = value.to_str().map_err(|_| refuse())?.trim();
+        let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        if bare.is_empty() || bare.len() > IDEMPOTENCY_KEY_BYTES_MAX {
+            return Err(refuse());
+        }
+        Ok(Self(Some(bare.to_owned())))
+    }
+}
+
+/// The epoch of an `If-Match`, quoted or not.
+pub(crate) struct IfMatch(pub(crate) Option<leasehold_types::Epoch>);
+
+impl FromRequestParts<AppState> for IfMatch {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get(header::IF_MATCH) else { return Ok(Self(None)) };
+        value
+            .to_str()
+            .ok()
+            .and_then(|text| text.trim().trim_matches('"').parse::<u64>().ok())
+            .and_then(|number| leasehold_types::Epoch::new(number).ok())
+            .map(|epoch| Self(Some(epoch)))
+            .ok_or_else(|| Problem::invalid("If-Match is the tenant's epoch, such as 7"))
+    }
+}

@@ -1,0 +1,74 @@
+//! How long a caller waits: `Leasehold-Timeout`.
+
+use std::time::Duration;
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+use leasehold_types::{Clock, Moment};
+
+use crate::{app::AppState, problem::Problem};
+
+/// The header.
+pub(crate) const HEADER: &str = "leasehold-timeout";
+/// How long a request waits that does not say so.
+const DEFAULT: Duration = Duration::from_secs(30);
+
+/// Until when a request may wait for its tenant to settle, and for its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    until: Moment,
+}
+
+impl Patience {
+    pub(crate) fn of(clock: &dyn Clock, wait: Duration) -> Self {
+        Self { until: clock.now().plus(wait) }
+    }
+
+    /// What is left of it.
+    pub(crate) fn left(self, clock: &dyn Clock) -> Duration {
+        self.until.since(clock.now())
+    }
+}
+
+impl FromRequestParts<AppState> for Patience {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
+        let wait = match parts.headers.get(HEADER) {
+            None => DEFAULT,
+            Some(value) => value.to_str().ok().and_then(parse).ok_or_else(|| {
+                Problem::invalid(
+                    "Leasehold-Timeout is a whole number of seconds, or of `ms`, `s` or `m`: 30, 500ms",
+                )
+            })?,
+        };
+        Ok(Self::of(app.clock.as_ref(), wait.min(app.config.limits.timeout_max)))
+    }
+}
+
+fn parse(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = if digits.len() <= 9 { digits.parse().ok()? } else { return None };
+    match &text[digits.len()..] {
+        "" | "s" => Some(Duration::from_secs(number)),
+        "ms" => Some(Duration::from_millis(number)),
+        "m" => Some(Duration::from_secs(number * 60)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_number_counts_seconds() {
+        assert_eq!(parse("30"), Some(Duration::from_secs(30)));
+        assert_eq!(parse(" 0s "), Some(Duration::ZERO));
+        assert_eq!(parse("1500ms"), Some(Duration::from_millis(1_500)));
+        assert_eq!(parse("2m"), Some(Duration::from_secs(120)));
+        for text in ["", "s", "-1", "1.5", "1h", "9999999999", "1 s", "é"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What watches over a replica asks.
+
+use axum::{
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{answer::Answer, app::AppState, problem::Problem, stage::Stage};
+
+/// How a replica stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `ok`, or with 503 `starting` or `draining`.
+    #[schema(value_type = String)]
+    status: &'static str,
+}
+
+/// Whether the process is there.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    operation_id = "health",
+    tag = "probes",
+    responses((status = 200, description = "It is there", body = Health))
+)]
+pub(crate) async fn health() -> Answer<Health> {
+    Answer(Health { status: "ok" })
+}
+
+/// Whether the replica takes tenants.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "ready",
+    tag = "probes",
+    responses(
+        (status = 200, description = "It does", body = Health),
+        (status = 503, description = "Not yet, or not any more", body = Health),
+    )
+)]
+pub(crate) async fn ready(State(app): State<AppState>) -> Response {
+    let (code, status) = match app.stage.get() {
+        Stage::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
+        Stage::Serving => (StatusCode::OK, "ok"),
+        Stage::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+    };
+    (code, Answer(Health { status })).into_response()
+}
+
+/// The Prometheus metrics, as `OpenMetrics` text.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "metrics",
+    tag = "probes",
+    responses((status = 200, description = "As they stand", body = String, content_type = "application/openmetrics-text"))
+)]
+pub(crate) async fn metrics(State(app): State<AppState>) -> Result<Response, Problem> {
+    let (in_flight, followers) = (app.in_flight.total(), app.followers.total());
+    let text = app
+        .metrics
+        .encode(&app.router, in_flight, followers, app.clock.as_ref())
+        .map_err(|code| Problem::new(code, "the metrics cannot be written"))?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}

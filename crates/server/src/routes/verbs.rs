@@ -1,0 +1,198 @@
+//! What operators do to a tenant.
+
+use axum::extract::State;
+use leasehold_lease::Holder;
+use leasehold_tenure::Handle;
+use leasehold_types::{Epoch, ErrorCode, LeaseKey};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    params::{TenantPath, TimeoutHeader},
+    tenants::{PublishedInfo, TenantStatus},
+};
+use crate::{
+    answer::Answer,
+    app::{App, AppState, Opening},
+    extract::Tenant,
+    patience::Patience,
+    problem::{Problem, ProblemBody},
+};
+
+/// What is published.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SnapshotAnswer {
+    /// `org/tenant`.
+    #[schema(value_type = String, example = "acme/user-1")]
+    key: LeaseKey,
+    /// The tenant's epoch.
+    #[schema(value_type = u64)]
+    epoch: Epoch,
+    /// Whether there was something to publish.
+    published: bool,
+    /// The newest snapshot of this epoch; null while nothing was written in it.
+    #[schema(required)]
+    snapshot: Option<PublishedInfo>,
+}
+
+/// Publishes what is not published yet, and answers when it is in the store.
+#[utoipa::path(
+    post,
+    path = "/v1/orgs/{org}/tenants/{tenant}/snapshot",
+    operation_id = "snapshotTenant",
+    tag = "operations",
+    params(TenantPath, TimeoutHeader),
+    responses(
+        (status = 200, description = "Published", body = SnapshotAnswer),
+        (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn snapshot(
+    State(app): State<AppState>,
+    tenant: Tenant,
+    patience: Patience,
+) -> Result<Answer<SnapshotAnswer>, Problem> {
+    let handle = app.open(&tenant.key, Opening::Existing, patience).await?;
+    let published = handle.snapshot().await?;
+    Ok(Answer(SnapshotAnswer {
+        key: tenant.key,
+        epoch: handle.epoch(),
+        published: published.is_some(),
+        snapshot: handle.status().published.map(PublishedInfo::from),
+    }))
+}
+
+/// Hands the tenant off: waits for work in flight, publishes what is unpublished and gives the lease back. The next call opens
+/// it, on any replica. Where nobody has it open there is nothing to do.
+#[utoipa::path(
+    post,
+    path = "/v1/orgs/{org}/tenants/{tenant}/handoff",
+    operation_id = "handoffTenant",
+    tag = "operations",
+    params(TenantPath),
+    responses(
+        (status = 200, description = "Nobody has it open", body = TenantStatus),
+        (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn handoff(
+    State(app): State<AppState>,
+    tenant: Tenant,
+) -> Result<Answer<TenantStatus>, Problem> {
+    app.hand_off(&tenant.key).await.map(Answer)
+}
+
+/// Gives the lease back at once, without waiting for work and without publishing: what was written after the last published
+/// snapshot is lost to the next owner (it is kept on this replica's disk for `leasehold salvage`).
+#[utoipa::path(
+    post,
+    path = "/v1/orgs/{org}/tenants/{tenant}/abandon",
+    operation_id = "abandonTenant",
+    tag = "operations",
+    params(TenantPath),
+    responses(
+        (status = 200, description = "This replica does not have it open", body = TenantStatus),
+        (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn abandon(
+    State(app): State<AppState>,
+    tenant: Tenant,
+) -> Result<Answer<TenantStatus>, Problem> {
+    app.router.abandon(&tenant.key).await?;
+    app.status(&tenant.key).await.map(Answer)
+}
+
+/// Holds the tenant still on this replica: hands it off and does not open it again until it is resumed or the replica restarts; calls
+/// are answered 503 `paused` meanwhile. Other replicas may open it.
+#[utoipa::path(
+    post,
+    path = "/v1/orgs/{org}/tenants/{tenant}/pause",
+    operation_id = "pauseTenant",
+    tag = "operations",
+    params(TenantPath),
+    responses(
+        (status = 200, description = "Paused here", body = TenantStatus),
+        (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn pause(
+    State(app): State<AppState>,
+    tenant: Tenant,
+) -> Result<Answer<TenantStatus>, Problem> {
+    let key = &tenant.key;
+    if app.router.handle_of(key).is_none() {
+        app.row(key).await?;
+    }
+    // Paused first, so that nothing opens it between the handoff and the pause.
+    let newly = app.paused.pause(key)?;
+    match app.hand_off(key).await {
+        Ok(status) => Ok(Answer(status)),
+        Err(problem) => {
+            if newly {
+                app.paused.resume(key);
+            }
+            Err(problem)
+        }
+    }
+}
+
+/// Lets a paused tenant be opened again on this replica. Resuming one that is not paused changes nothing.
+#[utoipa::path(
+    post,
+    path = "/v1/orgs/{org}/tenants/{tenant}/resume",
+    operation_id = "resumeTenant",
+    tag = "operations",
+    params(TenantPath),
+    responses(
+        (status = 200, description = "Not paused here", body = TenantStatus),
+        (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn resume(
+    State(app): State<AppState>,
+    tenant: Tenant,
+) -> Result<Answer<TenantStatus>, Problem> {
+    app.paused.resume(&tenant.key);
+    app.status(&tenant.key).await.map(Answer)
+}
+
+impl App {
+    /// Hands a tenant off where this replica has it, and says how it stands then.
+    async fn hand_off(&self, key: &LeaseKey) -> Result<TenantStatus, Problem> {
+        let Some(handle) = self.router.handle_of(key) else {
+            let row = self.row(key).await?;
+            // A lease of this very replica without a handle is one that is being opened, or one of the process before:
+            // neither can be handed off now, and both are told like any other holder.
+            return match &row.owner {
+                Some(owner) if !owner.remaining.is_zero() => {
+                    let holder = Holder {
+                        replica: owner.replica.clone(),
+                        endpoint: owner.endpoint.clone(),
+                        epoch: row.epoch,
+                        remaining: owner.remaining,
+                    };
+                    let detail = format!("{key} is held by replica {}", holder.replica);
+                    Err(Problem::new(ErrorCode::LeaseHeld, detail).of(key).held_by(&holder))
+                }
+                _ => Ok(self.status_of_row(row)),
+            };
+        };
+        self.hand_off_open(&handle).await?;
+        Ok(self.status_of_row(self.row(key).await?))
+    }
+
+    async fn hand_off_open(&self, handle: &Handle) -> Result<(), Problem> {
+        // What can be uploaded while calls are still served need not be uploaded while they are not. If it fails the handoff
+        // itself says what is wrong.
+        if handle.status().unflushed_bytes > 0
+            && let Err(error) = handle.snapshot().await
+        {
+            tracing::debug!(key = %handle.key(), %error, "the snapshot ahead of a handoff failed");
+        }
+        handle.handoff().await.map_err(|error| {
+            self.metrics.handoffs_failed.inc();
+            error.into()
+        })
+    }
+}

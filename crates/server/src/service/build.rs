@@ -1,0 +1,207 @@
+//! Putting a replica together.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use leasehold_blob::{BlobStore, DirectoryStore};
+use leasehold_lease::{LeaseStore, SqliteLeaseStore, TokioTimer};
+use leasehold_ledger::LedgerOptions;
+use leasehold_tenure::{Backends, Router, RouterOptions, TenureEvent};
+use leasehold_types::{Clock, Entropy, ReplicaId, SystemClock, Timer};
+use tokio::sync::Semaphore;
+
+use super::{
+    derivation::derivation_key,
+    node::{NodeLock, take_replica},
+};
+use crate::{
+    Config, StartError, app::App, bounds::Bound, metrics::Metrics, paused::Paused, stage::StageCell,
+    telemetry::log_transition,
+};
+
+/// Time and randomness, handed in.
+#[derive(Clone, Debug)]
+pub struct Edges {
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The timers.
+    pub timer: Arc<dyn Timer>,
+    /// Ids and jitter.
+    pub entropy: Arc<Entropy>,
+}
+
+impl Edges {
+    /// The machine's.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            timer: Arc::new(TokioTimer),
+            entropy: Arc::new(Entropy::system()),
+        }
+    }
+}
+
+/// Where leases and images live.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    /// Who holds a tenant.
+    pub leases: Arc<dyn LeaseStore>,
+    /// Where images live.
+    pub blobs: Arc<dyn BlobStore>,
+}
+
+impl Stores {
+    /// The embedded ones in the data directory, which every process of this machine may share.
+    pub fn embedded(config: &Config, edges: &Edges) -> Result<Self, StartError> {
+        let failed = |source| StartError::Local { action: "create", path: config.data_dir.clone(), source };
+        std::fs::create_dir_all(&config.data_dir).map_err(failed)?;
+        Ok(Self {
+            leases: Arc::new(SqliteLeaseStore::open(&config.leases_path(), Arc::clone(&edges.clock))?),
+            blobs: Arc::new(DirectoryStore::open(&config.store_dir())?),
+        })
+    }
+}
+
+/// A replica that is put together and not yet served.
+#[derive(Debug)]
+pub struct Service {
+    pub(super) app: App,
+    /// Held until the run has ended.
+    pub(super) lock: NodeLock,
+}
+
+impl Service {
+    /// Opens the stores of `config` and takes the replica's id. Nothing is announced and no tenant is opened yet.
+    pub async fn build(config: Config) -> Result<Self, StartError> {
+        let edges = Edges::system();
+        let stores = Stores::embedded(&config, &edges)?;
+        Self::build_with(config, edges, stores).await
+    }
+
+    /// The same with these edges and stores.
+    pub async fn build_with(mut config: Config, edges: Edges, stores: Stores) -> Result<Self, StartError> {
+        config.check()?;
+        config.data_dir = absolute(&config.data_dir)?;
+        let Stores { leases, blobs } = stores;
+        let (replica, lock) = take_replica(&config)?;
+        let node_dir = config.node_dir(&replica);
+        let scratch = fresh_scratch(&node_dir)?;
+        let derivation =
+            derivation_key(&config.derivation_key_path(), &edges.entropy, leases.as_ref()).await?;
+        let metrics = Arc::new(Metrics::new());
+        let backends = Backends {
+            leases: Arc::clone(&leases),
+            blobs: Arc::clone(&blobs),
+            clock: Arc::clone(&edges.clock),
+            timer: Arc::clone(&edges.timer),
+            entropy: Arc::clone(&edges.entropy),
+        };
+        let options = router_options(&config, node_dir, replica.clone(), Arc::clone(&metrics));
+        let router = Router::new(options, backends)?;
+        let limits = &config.limits;
+        let app = App {
+            instance: edges.entropy.uuid(),
+            endpoint: config.endpoint.clone().unwrap_or_default(),
+            replica,
+            router,
+            leases,
+            blobs,
+            clock: edges.clock,
+            timer: edges.timer,
+            entropy: edges.entropy,
+            derivation,
+            metrics,
+            stage: StageCell::default(),
+            paused: Paused::new(limits.open_tenants_max),
+            in_flight: Bound::new(
+                "requests are at work",
+                limits.in_flight_max,
+                limits.in_flight_per_tenant_max,
+            ),
+            followers: Bound::new(
+                "streams are open",
+                config.follow.followers_max,
+                config.follow.followers_per_tenant_max,
+            ),
+            parked: Semaphore::new(limits.parked_max.min(Semaphore::MAX_PERMITS)),
+            scratch,
+            config,
+        };
+        Ok(Self { app, lock })
+    }
+
+    /// Which replica this is.
+    #[must_use]
+    pub fn replica(&self) -> &ReplicaId {
+        &self.app.replica
+    }
+
+    /// The configuration, its data directory made absolute.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.app.config
+    }
+
+    /// The router, for a program that embeds the service.
+    #[must_use]
+    pub fn router(&self) -> &Router {
+        &self.app.router
+    }
+}
+
+fn router_options(
+    config: &Config,
+    state_root: PathBuf,
+    replica: ReplicaId,
+    metrics: Arc<Metrics>,
+) -> RouterOptions {
+    let limits = &config.limits;
+    let mut ledger = LedgerOptions::default();
+    ledger.limits.statement_time = limits.statement_time_max;
+    ledger.limits.rows_max = limits.rows_max.max(limits.page_events_max as usize);
+    ledger.limits.result_bytes_max = limits.result_bytes_max;
+    ledger.limits.batch_events_max = limits.batch_events_max;
+    ledger.limits.batch_bytes_max = limits.body_bytes_max;
+    let observer = move |event: &TenureEvent| {
+        metrics.observe(event);
+        log_transition(event);
+    };
+    RouterOptions {
+        ttl: config.ttl,
+        margin: config.margin,
+        renew_every: config.renew_every,
+        snapshot_every: config.snapshot.every,
+        unflushed_bytes_max: config.snapshot.unflushed_bytes_max,
+        drain_timeout: config.drain_timeout,
+        close_concurrency: config.snapshot.close_concurrency,
+        idle_after: config.idle_after,
+        upload_timeout: config.snapshot.upload_timeout,
+        open_tenants_max: limits.open_tenants_max,
+        ledger,
+        observer: Some(Arc::new(observer)),
+        ..RouterOptions::new(state_root, replica)
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, StartError> {
+    std::path::absolute(path).map_err(|source| StartError::Local {
+        action: "find",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The scratch directory, empty: what a crash left in it belongs to nobody.
+fn fresh_scratch(node_dir: &Path) -> Result<PathBuf, StartError> {
+    let path = Config::scratch_dir(node_dir);
+    let failed = |action: &'static str, source| StartError::Local { action, path: path.clone(), source };
+    match std::fs::remove_dir_all(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(failed("empty", source)),
+        _ => {}
+    }
+    std::fs::create_dir_all(&path).map_err(|source| failed("create", source))?;
+    Ok(path)
+}

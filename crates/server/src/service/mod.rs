@@ -1,0 +1,14 @@
+//! A replica's life: built, announced, served, drained.
+
+mod announcer;
+mod banner;
+mod bind;
+mod build;
+mod derivation;
+mod node;
+mod run;
+
+pub use banner::banner;
+pub use bind::bind;
+pub use build::{Edges, Service, Stores};
+pub use run::Shutdown;

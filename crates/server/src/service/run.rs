@@ -1,0 +1,149 @@
+//! Serving, from the first announcement to the last handoff.
+
+use std::{future::IntoFuture as _, net::SocketAddr, sync::Arc, time::Duration};
+
+use leasehold_types::LeaseKey;
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+};
+
+use super::{
+    Service,
+    announcer::{announce_first, keep_announcing},
+};
+use crate::{
+    ExitReport, ServeError, StartError, api::service_of, app::App, connections::BoundedListener, stage::Stage,
+};
+
+/// How a run is told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Hand everything off within the grace period. A second message of either kind abandons.
+    Graceful,
+    /// Give every lease back at once.
+    Abandon,
+}
+
+/// How long the connections have to end once every tenant is away.
+const CONNECTIONS_END_MAX: Duration = Duration::from_secs(5);
+/// How long giving the leases back may take at the very end; after it they run out by themselves.
+const ABANDON_MAX: Duration = Duration::from_secs(5);
+/// How long a shutdown waits before it tries again what could not be handed off.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+impl Service {
+    /// Serves on `listener` until `shutdown` says otherwise (its other end closing says nothing), then hands off and ends.
+    ///
+    /// `Ok` means that everything that was acknowledged is in the store. The error of a replica that went names each tenant of
+    /// which that is not so.
+    pub async fn run(
+        self,
+        listener: TcpListener,
+        mut shutdown: mpsc::Receiver<Shutdown>,
+    ) -> Result<(), ServeError> {
+        let Self { mut app, lock } = self;
+        let listen = app.config.listen_addr();
+        let addr = listener.local_addr().map_err(|source| StartError::Listen { listen, source })?;
+        if app.config.endpoint.is_none() {
+            app.endpoint = endpoint_of(addr);
+        }
+        let app = Arc::new(app);
+        announce_first(&app).await?;
+        app.router.spawn_housekeeping();
+        let (stop, stopped) = watch::channel(false);
+        let mut server = tokio::spawn(serve(Arc::clone(&app), listener, stopped));
+        app.stage.advance(Stage::Serving);
+        tracing::info!(replica = %app.replica, endpoint = %app.endpoint, "serving");
+
+        let (told, taken) = tokio::select! {
+            told = next(&mut shutdown) => (told, None),
+            taken = keep_announcing(Arc::clone(&app)) => {
+                tracing::error!(error = %taken, "another process took this replica's id");
+                (Shutdown::Graceful, Some(taken))
+            }
+        };
+        let report = end(&app, told, &mut shutdown).await;
+
+        // Nobody is left to tell when the server is gone already.
+        let _ = stop.send(true);
+        tokio::select! {
+            _ = &mut server => {}
+            () = app.timer.sleep(CONNECTIONS_END_MAX) => server.abort(),
+        }
+        if let Err(error) = app.leases.retire(&app.replica, app.instance).await {
+            tracing::warn!(%error, "the fleet could not be told that this replica is gone");
+        }
+        drop(lock);
+        match (report, taken) {
+            (Some(report), _) => Err(report.into()),
+            (None, Some(taken)) => Err(taken.into()),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+async fn serve(app: Arc<App>, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
+    let listener = BoundedListener::new(listener, app.config.limits.connections_max);
+    let stop = async move {
+        // An end that was dropped says the same.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
+    if let Err(error) =
+        axum::serve(listener, service_of(app)).with_graceful_shutdown(stop).into_future().await
+    {
+        tracing::error!(%error, "the server ended");
+    }
+}
+
+/// Unready, take nothing new, hand off side by side within the grace period, abandon the rest. Answers what was not flushed.
+async fn end(app: &App, told: Shutdown, shutdown: &mut mpsc::Receiver<Shutdown>) -> Option<ExitReport> {
+    app.stage.advance(Stage::Draining);
+    tracing::info!(tenants = app.router.handles().len(), "going");
+    let abandoned = match told {
+        Shutdown::Abandon => true,
+        Shutdown::Graceful => tokio::select! {
+            () = hand_off_all(app) => return None,
+            () = app.timer.sleep(app.config.grace_period) => false,
+            _ = next(shutdown) => true,
+        },
+    };
+    let mut not_flushed: Vec<LeaseKey> =
+        app.router.handles().iter().map(|handle| handle.key().clone()).collect();
+    not_flushed.sort_unstable();
+    tokio::select! {
+        () = app.router.abandon_all() => {}
+        () = app.timer.sleep(ABANDON_MAX) => tracing::warn!("not every lease could be given back; they run out"),
+    }
+    if not_flushed.is_empty() {
+        return None;
+    }
+    let report = ExitReport { not_flushed, abandoned };
+    tracing::error!(%report, "gone");
+    Some(report)
+}
+
+/// Hands off again and again what could not be: a store that is away for a moment should cost nobody a tail. The grace period bounds it.
+async fn hand_off_all(app: &App) {
+    loop {
+        let failed = app.drain().await;
+        if failed.is_empty() {
+            return;
+        }
+        tracing::warn!(?failed, "not handed off, trying again");
+        app.timer.sleep(RETRY_AFTER).await;
+    }
+}
+
+/// The next message; a channel that was closed has none.
+async fn next(shutdown: &mut mpsc::Receiver<Shutdown>) -> Shutdown {
+    match shutdown.recv().await {
+        Some(told) => told,
+        None => std::future::pending().await,
+    }
+}
+
+/// Where clients on the same machine, or the same network, reach `addr`.
+fn endpoint_of(addr: SocketAddr) -> String {
+    format!("http://{addr}")
+}
