@@ -56,17 +56,16 @@ pub(crate) fn judge(context: &AuthContext<'_>) -> Verdict {
     use AuthAction as A;
     let in_temp = context.database_name.is_some_and(|name| name.eq_ignore_ascii_case("temp"));
     match context.action {
-        A::Select | A::Recursive => Verdict::Allow,
-        A::Read { table_name, .. } if is_internal(table_name) => deny("read", table_name),
-        A::Read { table_name, .. } if listed(&FORBIDDEN_TABLES, table_name) => deny("read", table_name),
-        A::Read { .. } => Verdict::Allow,
+        A::Read { table_name, .. } if is_internal(table_name) || listed(&FORBIDDEN_TABLES, table_name) => {
+            deny("read", table_name)
+        }
         A::Insert { table_name } => write("insert into", table_name),
         A::Update { table_name, .. } => write("update", table_name),
         A::Delete { table_name } => write("delete from", table_name),
         A::Function { function_name } if listed(&FORBIDDEN_FUNCTIONS, function_name) => {
             deny("call", function_name)
         }
-        A::Function { .. } => Verdict::Allow,
+        A::Select | A::Recursive | A::Read { .. } | A::Function { .. } => Verdict::Allow,
         A::Pragma { pragma_name, pragma_value } => pragma(pragma_name, pragma_value),
         A::CreateVtable { module_name, .. } if !listed(&MODULES, module_name) => {
             deny("use the module", module_name)

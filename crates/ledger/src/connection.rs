@@ -2,7 +2,11 @@
 
 use std::{
     path::Path,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use leasehold_types::Clock;
@@ -15,6 +19,31 @@ const STEPS_PER_LOOK: i32 = 1_000;
 
 /// Statements that a connection keeps compiled, ours (about a dozen) and callers'.
 const STATEMENTS_KEPT: usize = 64;
+
+/// How long `SQLite` itself waits for a lock of its own.
+pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
+
+/// What [`limit_memory`] was last told, for messages; 0 while there is no bound.
+static MEMORY_MAX: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) fn memory_limit() -> u64 {
+    MEMORY_MAX.load(Relaxed)
+}
+
+/// Bounds what `SQLite` may allocate in this process, in bytes, for all ledgers together. Past it a statement fails with
+/// [`LedgerError::TooLarge`], which is what one that sorts or gathers without end would do to all others before its time is over.
+///
+/// For the program that serves, once, at its start: the bound is the process's, and can only be lowered afterwards.
+pub fn limit_memory(bytes_max: u64) -> Result<(), LedgerError> {
+    let failed = |error| from_sqlite(error, Path::new(":memory:"));
+    let connection = Connection::open_in_memory().map_err(failed)?;
+    let bytes = i64::try_from(bytes_max).unwrap_or(i64::MAX);
+    let set: i64 = connection
+        .query_row(&format!("PRAGMA hard_heap_limit = {bytes}"), [], |row| row.get(0))
+        .map_err(failed)?;
+    MEMORY_MAX.store(u64::try_from(set).unwrap_or(0), Relaxed);
+    Ok(())
+}
 
 /// A connection that runs callers' SQL, with its hooks.
 #[derive(Debug)]
@@ -70,6 +99,7 @@ pub(crate) fn open(path: &Path, mode: OpenFlags) -> Result<Connection, LedgerErr
     // Without SQLITE_OPEN_CREATE (the file is made before) and SQLITE_OPEN_URI (a path is a path).
     let connection =
         Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failed)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
     configure(&connection).map_err(failed)?;
     Ok(connection)
 }

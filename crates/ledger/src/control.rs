@@ -37,6 +37,7 @@ struct Call {
     deadline: Option<Moment>,
     stopped: Option<Stop>,
     denied: Option<String>,
+    spoiled: Option<&'static str>,
 }
 
 /// Why a running statement was interrupted.
@@ -71,6 +72,16 @@ impl Control {
         call.deadline = Some(deadline);
         call.stopped = None;
         call.denied = None;
+    }
+
+    /// A statement failed for the caller although `SQLite` kept what it did: the transaction must not be committed.
+    pub(crate) fn spoil(&self, why: &'static str) {
+        self.call().spoiled.get_or_insert(why);
+    }
+
+    /// Why the transaction must not be committed.
+    pub(crate) fn spoiled(&self) -> Option<&'static str> {
+        self.call().spoiled
     }
 
     /// Lets our own statements through until the guard is dropped.

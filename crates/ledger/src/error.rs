@@ -127,7 +127,7 @@ pub enum LedgerError {
     /// A call was made from inside `run` on the same ledger, by the thread that runs it.
     #[error("a ledger cannot be called from inside its own run; use the view")]
     Reentrant,
-    /// The transaction was rolled back by its own SQL or by a failure, so nothing more can be done in it.
+    /// The transaction was ended by its own SQL or by a failure: nothing more can be done in it, and nothing of it is kept.
     #[error("the transaction was rolled back before its end{}", detail.as_ref().map_or_else(String::new, |text| format!(": {text}")))]
     RolledBack {
         /// What is known of the cause.

@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(at.digest().unwrap(), base.digest().unwrap(), "the time is not content");
         for other in [
             event("{\"a\":1,\"b\":3}"),
-            NewEvent { kind: "ka".into(), actor: "".into(), ..base.clone() },
+            NewEvent { kind: "ka".into(), actor: String::new(), ..base.clone() },
             NewEvent { subject_id: Some("s".into()), ..base.clone() },
             NewEvent { run_id: Some("s".into()), ..base.clone() },
         ] {

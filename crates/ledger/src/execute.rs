@@ -30,10 +30,7 @@ pub(crate) fn execute(
     let results = statements
         .iter()
         .map(|statement| {
-            // What one statement did to the transaction the next one must not go on from.
-            if session.connection.is_autocommit() {
-                return Err(LedgerError::RolledBack { detail: None });
-            }
+            session.check_transaction()?;
             view.execute_within(&statement.sql, &statement.params, &mut budget)
         })
         .collect::<Result<Vec<Executed>, LedgerError>>()?;
@@ -91,9 +88,7 @@ fn keep(session: &Session<'_>, key: &IdempotencyKey, results: &[Executed]) -> Re
     if answer.len() > limit {
         return Err(too_large);
     }
-    if session.connection.is_autocommit() {
-        return Err(LedgerError::RolledBack { detail: None });
-    }
+    session.check_transaction()?;
     let _ours = session.control.ours();
     let insert = || -> rusqlite::Result<()> {
         let id = session

@@ -6,6 +6,7 @@ use rusqlite::{CachedStatement, Connection, ErrorCode as Sqlite, ffi};
 
 use crate::{
     Executed, LedgerError, Limits, Rows, Value,
+    connection::{BUSY_WAIT, memory_limit},
     control::{Control, Stop},
     schema,
 };
@@ -13,6 +14,9 @@ use crate::{
 /// What stands before every text that came from a caller when it is compiled. None of our own texts begins with it, so the statement
 /// cache, which goes by the text, can never hand a caller a statement that was compiled for us.
 const CALLERS: &str = "/*c*/";
+
+/// Bytes of a caller's text up to which its compiled statement is kept: what is kept per connection is bounded by it.
+const CACHED_BYTES_MAX: usize = 4 * 1024;
 
 /// A connection in use by one call.
 #[derive(Clone, Copy)]
@@ -83,7 +87,7 @@ impl<'c> Compiled<'c> {
     }
 
     pub(crate) fn columns(&self) -> Vec<String> {
-        self.statement().column_names().into_iter().map(str::to_owned).collect()
+        self.statement().column_names().map(str::to_owned).collect()
     }
 }
 
@@ -106,7 +110,7 @@ impl<'c> Session<'c> {
         let cacheable = matches!(
             verb.as_str(),
             "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "WITH" | "VALUES"
-        );
+        ) && sql.len() <= CACHED_BYTES_MAX;
         let form = if cacheable {
             self.connection.prepare_cached(&text).map(Form::Cached)
         } else {
@@ -142,7 +146,13 @@ impl<'c> Session<'c> {
         budget: &mut Budget,
     ) -> Result<Executed, LedgerError> {
         let before = self.connection.total_changes();
-        let rows = self.step(compiled, params, budget)?;
+        let reads = compiled.statement().readonly();
+        let rows = self.step(compiled, params, budget).inspect_err(|error| {
+            // SQLite takes back what fails for it; that an answer is too long is our own finding.
+            if !reads && matches!(error, LedgerError::TooLarge { .. }) {
+                self.control.spoil("the answer of a writing statement was past its bound");
+            }
+        })?;
         let changed = self.connection.total_changes() != before;
         let rows_affected = if changed { self.connection.changes() } else { 0 };
         if compiled.changes_schema {
@@ -153,13 +163,26 @@ impl<'c> Session<'c> {
         Ok(Executed { rows_affected, last_insert_rowid, columns: compiled.columns(), rows })
     }
 
-    /// Refuses what a caller's schema change did to our names by a way that the authorizer is not told of. The caller must roll back.
+    /// Refuses what a caller's schema change did to our names by a way that the authorizer is not told of.
     fn check_schema(&self) -> Result<(), LedgerError> {
         let _ours = self.control.ours();
         match schema::strangers(self.connection).map_err(|error| self.explain(error))? {
             None => Ok(()),
-            Some(what) => Err(LedgerError::SqlForbidden { what: format!("make {what}") }),
+            Some(what) => {
+                self.control.spoil("a statement took a name that is the ledger's");
+                Err(LedgerError::SqlForbidden { what: format!("make {what}") })
+            }
         }
+    }
+
+    /// Refuses to go on in a transaction that has ended, or that must not be committed. SQL can end one by itself (`ON CONFLICT ROLLBACK`, an interrupted write, a
+    /// full disk), and what came after that would be committed statement by statement.
+    pub(crate) fn check_transaction(&self) -> Result<(), LedgerError> {
+        let detail = self.control.spoiled();
+        if detail.is_some() || self.connection.is_autocommit() {
+            return Err(LedgerError::RolledBack { detail: detail.map(str::to_owned) });
+        }
+        Ok(())
     }
 
     fn step(
@@ -217,6 +240,9 @@ impl<'c> Session<'c> {
             (LedgerError::DiskFull { .. }, Some(limit)) if has_room(self.path) => {
                 LedgerError::TooLarge { what: "bytes of the ledger's file", limit }
             }
+            (LedgerError::TooLarge { what: VALUE, .. }, _) => {
+                LedgerError::TooLarge { what: VALUE, limit: self.limits.value_bytes_max as u64 }
+            }
             (error, _) => error,
         }
     }
@@ -243,6 +269,9 @@ fn value(value: rusqlite::types::ValueRef<'_>, budget: &mut Budget) -> Result<Va
     })
 }
 
+/// What SQLite's own bound on values is called.
+const VALUE: &str = "bytes of a value";
+
 /// What a failure of SQLite's was, by its code alone.
 pub(crate) fn from_sqlite(error: rusqlite::Error, path: &Path) -> LedgerError {
     let damaged = |detail: String| LedgerError::Damaged { path: path.to_owned(), detail };
@@ -254,9 +283,13 @@ pub(crate) fn from_sqlite(error: rusqlite::Error, path: &Path) -> LedgerError {
         }
         Some(Sqlite::DatabaseCorrupt | Sqlite::NotADatabase) => return damaged(error.to_string()),
         Some(Sqlite::ReadOnly) => return LedgerError::ReadOnly,
-        Some(Sqlite::TooBig) => return LedgerError::TooLarge { what: "bytes of a value", limit: 0 },
+        Some(Sqlite::TooBig) => return LedgerError::TooLarge { what: VALUE, limit: 0 },
         Some(Sqlite::OutOfMemory) => {
-            return LedgerError::TooLarge { what: "memory of a statement", limit: 0 };
+            return LedgerError::TooLarge { what: "bytes of memory for SQL", limit: memory_limit() };
+        }
+        // Only for a moment, by SQLite's own recovery: there is one writer.
+        Some(Sqlite::DatabaseBusy | Sqlite::DatabaseLocked) => {
+            return LedgerError::Busy { waited: BUSY_WAIT };
         }
         Some(Sqlite::SystemIoFailure | Sqlite::CannotOpen | Sqlite::PermissionDenied) => {
             return LedgerError::io("use", path, std::io::Error::other(error.to_string()));

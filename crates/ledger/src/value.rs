@@ -78,10 +78,9 @@ impl rusqlite::ToSql for Value {
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Null => serializer.serialize_unit(),
             Self::Integer(value) => serializer.serialize_i64(*value),
             Self::Real(value) if value.is_finite() => serializer.serialize_f64(*value),
-            Self::Real(_) => serializer.serialize_unit(),
+            Self::Null | Self::Real(_) => serializer.serialize_unit(),
             Self::Text(text) => serializer.serialize_str(text),
             Self::Blob(bytes) => {
                 let mut map = serializer.serialize_map(Some(1))?;

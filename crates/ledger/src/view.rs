@@ -68,13 +68,10 @@ impl View<'_> {
         self.ledger.epoch()
     }
 
-    /// What a call does first. SQL can end a transaction by itself (`ON CONFLICT ROLLBACK`, an interrupted write, a full disk); what came after that would be
-    /// committed statement by statement, so nothing comes after.
+    /// What a call does first.
     pub(crate) fn begin_call(&self) -> Result<(), LedgerError> {
         self.gate.pass()?;
-        if self.session.connection.is_autocommit() {
-            return Err(LedgerError::RolledBack { detail: None });
-        }
+        self.session.check_transaction()?;
         self.session.control.start_clock(self.session.limits.statement_time);
         Ok(())
     }
@@ -191,9 +188,7 @@ impl<'c> Transaction<'c> {
     }
 
     fn commit(self) -> Result<(), LedgerError> {
-        if self.session.connection.is_autocommit() {
-            return Err(LedgerError::RolledBack { detail: None });
-        }
+        self.session.check_transaction()?;
         ours(&self.session, "COMMIT")
     }
 }

@@ -1,6 +1,6 @@
 //! Appending: positions, atomic batches, idempotency keys, groups.
 
-use leasehold_ledger::{Appended, LedgerError, NewEvent};
+use leasehold_ledger::{Appended, EventQuery, LedgerError, NewEvent};
 use leasehold_types::{ErrorCode, Refusal, Timestamp};
 
 use crate::fixture::{World, at, event, json, keyed, open};
@@ -40,7 +40,7 @@ fn an_event_comes_back_as_it_was_appended() {
         ts: Some(Timestamp::from_millis(5)),
     };
     world.ledger.append(&world.gate, &[new.clone(), event("plain")]).unwrap();
-    let page = world.ledger.events(&world.gate, &Default::default()).unwrap();
+    let page = world.ledger.events(&world.gate, &EventQuery::default()).unwrap();
     let first = &page.events[0];
     assert_eq!((first.position, first.ts), (at(1, 1), Timestamp::from_millis(5)));
     assert_eq!((&first.kind, &first.actor, &first.payload), (&new.kind, &new.actor, &new.payload));

@@ -1,1 +1,143 @@
-//! To come.
+//! Past a bound a call gets a typed error, and the ledger goes on.
+
+use leasehold_ledger::{LedgerOptions, Limits, Statement, Value};
+use leasehold_types::ErrorCode::{self, SqlError, TooLarge};
+
+use crate::fixture::{World, event, json};
+
+const COUNT: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100000) ";
+
+fn small() -> World {
+    let limits = Limits {
+        rows_max: 100,
+        result_bytes_max: 50_000,
+        value_bytes_max: 20_000,
+        sql_bytes_max: 2_000,
+        params_max: 20,
+        statements_max: 3,
+        kept_answer_bytes_max: 500,
+        event_bytes_max: 10_000,
+        ..Limits::default()
+    };
+    World::with(LedgerOptions { limits, ..LedgerOptions::default() })
+}
+
+#[test]
+fn results_and_texts_are_bounded() {
+    let world = small();
+    let nested = format!("SELECT {}1{}", "abs(".repeat(250), ")".repeat(250));
+    let terms = format!("SELECT {}1", "1 + ".repeat(250));
+    let compound = vec!["SELECT 1"; 101].join(" UNION ALL ");
+    let columns = format!("SELECT {}1", "1, ".repeat(600));
+    for (sql, code) in [
+        (format!("{COUNT}SELECT x FROM n"), TooLarge),
+        (format!("{COUNT}SELECT hex(zeroblob(2000)) FROM n LIMIT 50"), TooLarge),
+        ("SELECT zeroblob(30000)".to_owned(), TooLarge),
+        ("SELECT randomblob(2000000000)".to_owned(), TooLarge),
+        (format!("SELECT '{}'", "x".repeat(2_000)), TooLarge),
+        (format!("SELECT {}", (1..=21).map(|n| format!("?{n}")).collect::<Vec<_>>().join(",")), SqlError),
+        (nested, SqlError),
+        (terms, SqlError),
+        (compound, SqlError),
+        (columns, SqlError),
+        ("SELECT 'a' LIKE replace(hex(zeroblob(600)), '0', '%')".to_owned(), SqlError),
+    ] {
+        let error = world.ledger.query(&world.gate, &sql, &[]).unwrap_err();
+        assert_eq!(error.code(), code, "{}: {error}", &sql[..sql.len().min(80)]);
+    }
+    let many = vec![Value::Null; 21];
+    assert_eq!(world.ledger.query(&world.gate, "SELECT 1", &many).unwrap_err().code(), TooLarge);
+    let rows = world.ledger.query(&world.gate, &format!("{COUNT}SELECT x FROM n LIMIT 100"), &[]).unwrap();
+    assert_eq!(rows.rows.len(), 100, "the bound itself is within");
+}
+
+#[test]
+fn an_execute_is_bounded_as_a_whole_and_leaves_nothing_when_it_is_too_much() {
+    let world = small();
+    world.execute("CREATE TABLE t (x)");
+    let returning = format!("INSERT INTO t {COUNT}SELECT x FROM n LIMIT 60");
+    let statement = Statement::new(format!("{returning} RETURNING x"), vec![]);
+    let error = world.ledger.execute(&world.gate, &[statement.clone(), statement], None).unwrap_err();
+    assert_eq!(error.code(), TooLarge, "60 rows twice");
+    let four = vec![Statement::new("SELECT 1", vec![]); 4];
+    assert_eq!(world.ledger.execute(&world.gate, &four, None).unwrap_err().code(), TooLarge);
+    assert_eq!(world.ledger.execute(&world.gate, &[], None).unwrap_err().code(), ErrorCode::InvalidArgument);
+    let count = world.ledger.query(&world.gate, "SELECT count(*) FROM t", &[]).unwrap();
+    assert_eq!(count.rows[0][0], Value::Integer(0));
+}
+
+#[test]
+fn a_file_that_is_full_refuses_what_does_not_fit_and_keeps_the_rest() {
+    let limits = Limits { file_bytes_max: Some(256 * 1024), ..Limits::default() };
+    let world = World::with(LedgerOptions { limits, ..LedgerOptions::default() });
+    let big = event("a").with_payload(json(&format!("\"{}\"", "x".repeat(20_000))));
+    let mut appended = 0;
+    let error = loop {
+        match world.ledger.append(&world.gate, std::slice::from_ref(&big)) {
+            Ok(_) => appended += 1,
+            Err(error) => break error,
+        }
+        assert!(appended < 100);
+    };
+    assert_eq!(error.code(), TooLarge, "{error}");
+    assert_eq!((world.kinds().len(), world.ledger.position().seq), (appended, appended as u64));
+    world.ledger.append(&world.gate, &[event("small")]).unwrap();
+    let image = world.ledger.take_image(&world.path("image.db")).unwrap();
+    leasehold_ledger::verify_file(&image.path).unwrap();
+}
+
+/// The bound is the process's and would be felt by every other test, so this one has a process of its own.
+#[test]
+fn memory_is_bounded_for_all_ledgers_together() {
+    let own = std::env::current_exe().unwrap();
+    let test = "bounds::a_statement_past_the_memory_of_the_process_is_refused";
+    let output = std::process::Command::new(own).args(["--ignored", "--exact", test]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}
+
+#[test]
+#[ignore = "run by memory_is_bounded_for_all_ledgers_together"]
+fn a_statement_past_the_memory_of_the_process_is_refused() {
+    leasehold_ledger::limit_memory(64 * 1024 * 1024).unwrap();
+    let world = World::new();
+    world.append(&["a"]);
+    let gathers = "WITH RECURSIVE n(x, y) AS (SELECT 1, randomblob(1000000) UNION ALL \
+         SELECT x + 1, randomblob(1000000) FROM n WHERE x < 400) SELECT x FROM n ORDER BY y, x";
+    let error = world.ledger.query(&world.gate, gathers, &[]).unwrap_err();
+    assert_eq!(error.code(), TooLarge, "{error}");
+    world.append(&["b"]);
+    assert_eq!(world.kinds(), ["a", "b"]);
+}
+
+/// Needs a directory on a file system of a few MB, which takes rights that a test run has not everywhere:
+/// `LEASEHOLD_SMALL_DIR=/mnt/small cargo test -p leasehold-ledger -- --ignored full_disk`.
+#[test]
+#[ignore = "needs a small file system in LEASEHOLD_SMALL_DIR"]
+fn a_full_disk_acknowledges_nothing_and_the_ledger_goes_on_when_there_is_room() {
+    let dir = std::path::PathBuf::from(std::env::var_os("LEASEHOLD_SMALL_DIR").unwrap());
+    let path = dir.join("ledger.db");
+    leasehold_ledger::remove_files(&path).unwrap();
+    let ledger = crate::fixture::open(&path, 1);
+    let gate: std::sync::Arc<dyn leasehold_ledger::Gate> = std::sync::Arc::new(leasehold_ledger::OpenGate);
+    let filler = dir.join("filler");
+    let big = event("a").with_payload(json(&format!("\"{}\"", "x".repeat(20_000))));
+    ledger.append(&gate, std::slice::from_ref(&big)).unwrap();
+    let _ = std::fs::write(&filler, vec![0; 64 * 1024 * 1024]);
+    let mut appended = 1;
+    let error = loop {
+        match ledger.append(&gate, std::slice::from_ref(&big)) {
+            Ok(_) => appended += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.code(), ErrorCode::DiskFull, "{error}");
+    assert_eq!(ledger.take_image(&dir.join("image.db")).unwrap_err().code(), ErrorCode::DiskFull);
+    assert_eq!(crate::fixture::kinds(&ledger, &gate).len(), appended);
+    std::fs::remove_file(&filler).unwrap();
+    ledger.append(&gate, &[big]).unwrap();
+    assert_eq!(crate::fixture::kinds(&ledger, &gate).len(), appended + 1);
+    ledger.quick_check().unwrap();
+    drop(ledger);
+    leasehold_ledger::remove_files(&path).unwrap();
+}

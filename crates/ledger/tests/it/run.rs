@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_ledger::{LedgerError, LedgerOptions, Limits, RunError, Statement, Value};
+use leasehold_ledger::{EventQuery, LedgerError, LedgerOptions, Limits, RunError, Statement, Value};
 use leasehold_types::{ErrorCode, FencedReason, Refusal};
 
 use crate::fixture::{LAPSED, World, at, event};
@@ -126,7 +126,7 @@ fn v1_what_was_obtained_through_the_view_is_refused_once_the_gate_closes() {
             view.query("SELECT 1", &[]).unwrap_err(),
             view.execute("INSERT INTO t VALUES (1)", &[]).unwrap_err(),
             view.append(&[event("a")]).unwrap_err(),
-            view.events(&Default::default()).unwrap_err(),
+            view.events(&EventQuery::default()).unwrap_err(),
         ];
         assert!(refused.iter().all(|error| error.refusal() == Some(LAPSED)));
         Ok::<_, LedgerError>(())
@@ -288,4 +288,27 @@ fn v2_closing_is_the_owners_and_ends_calls_with_a_typed_error() {
     assert!(errors.iter().all(|error| matches!(error, LedgerError::Closed { .. })), "{errors:?}");
     let again = crate::fixture::open(world.ledger.path(), 2);
     again.append(&world.gate, &[event("b")]).unwrap();
+}
+
+#[test]
+fn work_cannot_keep_what_a_refused_statement_did() {
+    let world = World::new();
+    world.execute("CREATE TABLE free (x)");
+    let keeps = |sql: &str, code: ErrorCode| {
+        let error = world.ledger.run(&world.gate, |view| {
+            assert_eq!(view.execute(sql, &[]).unwrap_err().code(), code);
+            assert!(matches!(view.query("SELECT 1", &[]), Err(LedgerError::RolledBack { .. })));
+            Ok::<_, LedgerError>(())
+        });
+        assert!(matches!(error.unwrap_err(), RunError::Ledger(LedgerError::RolledBack { detail: Some(_) })));
+    };
+    keeps("ALTER TABLE free RENAME TO leasehold_free", ErrorCode::SqlForbidden);
+    keeps(
+        "INSERT INTO free WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 10001) \
+         SELECT x FROM n RETURNING x",
+        ErrorCode::TooLarge,
+    );
+    let count = world.ledger.query(&world.gate, "SELECT count(*) FROM free", &[]).unwrap();
+    assert_eq!(count.rows[0][0], Value::Integer(0));
+    world.append(&["a"]);
 }
