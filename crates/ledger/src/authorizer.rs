@@ -1,20 +1,22 @@
 //! What callers' SQL may do: one decision per action that `SQLite` asks about while it compiles a statement.
 //!
-//! It names what is allowed to reach outside of callers' own tables and refuses the rest. What the question does not tell (the new
-//! name of a renamed table, a virtual table's shadow tables) is caught behind it, by [`crate::schema::strangers`].
+//! It names what is allowed to reach outside of callers' own tables and refuses the rest. What the question does not
+//! tell (the new name of a renamed table, a virtual table's shadow tables) is caught behind it, by
+//! [`crate::schema::strangers`].
 
 use rusqlite::hooks::{AuthAction, AuthContext};
 
 use crate::schema::{is_internal, is_ours};
 
 /// Pragmas that only read, with or without an argument.
-const READING_PRAGMAS: [&str; 7] = [
+const READING_PRAGMAS: [&str; 8] = [
     "foreign_key_check",
     "foreign_key_list",
     "index_info",
     "index_list",
     "index_xinfo",
     "table_info",
+    "table_list",
     "table_xinfo",
 ];
 
@@ -70,8 +72,8 @@ pub(crate) fn judge(context: &AuthContext<'_>) -> Verdict {
         A::CreateVtable { module_name, .. } if !listed(&MODULES, module_name) => {
             deny("use the module", module_name)
         }
-        // The temporary schema is the connection's: what a caller left there would be seen by the next one, and a table there hides
-        // one of the same name here.
+        // The temporary schema is the connection's: what a caller left there would be seen by the next one, and a
+        // table there hides one of the same name here.
         _ if in_temp => deny("use", "the temporary schema"),
         A::CreateTable { table_name }
         | A::DropTable { table_name }

@@ -30,8 +30,9 @@ pub(crate) fn memory_limit() -> u64 {
     MEMORY_MAX.load(Relaxed)
 }
 
-/// Bounds what `SQLite` may allocate in this process, in bytes, for all ledgers together. Past it a statement fails with
-/// [`LedgerError::TooLarge`], which is what one that sorts or gathers without end would do to all others before its time is over.
+/// Bounds what `SQLite` may allocate in this process, in bytes, for all ledgers together. Past it a statement fails
+/// with [`LedgerError::TooLarge`], which is what one that sorts or gathers without end would do to all others before
+/// its time is over.
 ///
 /// For the program that serves, once, at its start: the bound is the process's, and can only be lowered afterwards.
 pub fn limit_memory(bytes_max: u64) -> Result<(), LedgerError> {
@@ -108,7 +109,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     use DbConfig as D;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     for (config, on) in [
-        // At its last close SQLite would delete the log by its name, and that may be another tenure's by then (contract P3).
+        // At its last close SQLite would delete the log by its name, and that may be another tenure's by then
+        // (contract P3).
         (D::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
         (D::SQLITE_DBCONFIG_DEFENSIVE, true),
         (D::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
@@ -122,9 +124,11 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON")
 }
 
-/// The file is a cache whose authority is elsewhere (contract L2): after a crash of the machine it is not read again, so no commit waits for the disk.
+/// The file is a cache whose authority is elsewhere (contract L2): after a crash of the machine it is not read again,
+/// so no commit waits for the disk.
 fn synchronous_off(connection: &Connection) -> rusqlite::Result<()> {
-    // Checkpoints are ours, off the commit path: left to SQLite, one commit in a thousand pays 4 to 6 ms (measured.md 2).
+    // Checkpoints are ours, off the commit path: left to SQLite, one commit in a thousand pays 4 to 6 ms (measured.md
+    // 2).
     connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0")
 }
 

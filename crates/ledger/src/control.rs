@@ -19,11 +19,12 @@ use crate::{
 
 /// One connection's control block, shared with its authorizer and its progress handler, which are installed once.
 ///
-/// A connection is used by one thread at a time, so nothing here is ever contended; the locks are what sharing with the hooks asks for.
+/// A connection is used by one thread at a time, so nothing here is ever contended; the locks are what sharing with
+/// the hooks asks for.
 pub(crate) struct Control {
     clock: Arc<dyn Clock>,
-    /// Whether what is compiled or run now is ours. False but in the scope of [`Self::ours`]: a statement that `SQLite` compiles again by
-    /// itself, after a schema change, is judged by who runs it.
+    /// Whether what is compiled or run now is ours. False but in the scope of [`Self::ours`]: a statement that
+    /// `SQLite` compiles again by itself, after a schema change, is judged by who runs it.
     ours: AtomicBool,
     /// Written by the authorizer, taken when the statement was compiled.
     schema_change: AtomicBool,

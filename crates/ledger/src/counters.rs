@@ -7,13 +7,14 @@ use std::sync::{
 
 use leasehold_types::Position;
 
-/// Counted since the ledger was opened. Commits are counted and not positions, since SQL writes move no sequence number.
+/// Counted since the ledger was opened. Commits are counted and not positions, since SQL writes move no sequence
+/// number.
 #[derive(Debug)]
 pub(crate) struct Counters {
     /// Bytes of a page. Set when the writer is opened.
     pub(crate) page_size: AtomicU64,
-    /// Transactions that wrote something. Counted by the writer's hook once a commit is visible, so whoever reads this number and then
-    /// begins to read the file sees at least those commits.
+    /// Transactions that wrote something. Counted by the writer's hook once a commit is visible, so whoever reads this
+    /// number and then begins to read the file sees at least those commits.
     commits: AtomicU64,
     /// Bytes that they put into the log.
     written: AtomicU64,

@@ -4,14 +4,14 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use leasehold_types::{Epoch, ErrorCode, Position, Refusal};
 
-/// A ledger's failure. Grouped by what the caller does next; unless `outcome_unknown` says otherwise, nothing was executed and
-/// the ledger is usable afterwards.
+/// A ledger's failure. Grouped by what the caller does next; unless `outcome_unknown` says otherwise, nothing was
+/// executed and the ledger is usable afterwards.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
     // Retry, here or at the owner.
-    /// The gate said no. With `outcome_unknown` it said so after the commit: the write may or may not be in what the next tenure
-    /// starts from, so it is never called a success (contract.md, ground rule).
+    /// The gate said no. With `outcome_unknown` it said so after the commit: the write may or may not be in what the
+    /// next tenure starts from, so it is never called a success (contract.md, ground rule).
     #[error("{refusal}{}", if *outcome_unknown { ", after the write was committed here: whether it lasts is unknown" } else { "" })]
     Refused {
         /// Why.
@@ -127,7 +127,8 @@ pub enum LedgerError {
     /// A call was made from inside `run` on the same ledger, by the thread that runs it.
     #[error("a ledger cannot be called from inside its own run; use the view")]
     Reentrant,
-    /// The transaction was ended by its own SQL or by a failure: nothing more can be done in it, and nothing of it is kept.
+    /// The transaction was ended by its own SQL or by a failure: nothing more can be done in it, and nothing of it is
+    /// kept.
     #[error("the transaction was rolled back before its end{}", detail.as_ref().map_or_else(String::new, |text| format!(": {text}")))]
     RolledBack {
         /// What is known of the cause.

@@ -25,8 +25,8 @@ pub struct NewEvent {
     /// The details: any JSON, nested at most 100 deep; null where there is none.
     #[serde(default)]
     pub payload: Json,
-    /// Under which key it is appended once: 1 to 256 bytes. Keys that rise with time (`UUIDv7`, ULID) cost a tenth of random
-    /// ones, see the index on them.
+    /// Under which key it is appended once: 1 to 256 bytes. Keys that rise with time (`UUIDv7`, ULID) cost a tenth of
+    /// random ones, see the index on them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idem_key: Option<String>,
     /// In which run it happened: 1 to 256 bytes, where there is one.
@@ -75,8 +75,8 @@ impl NewEvent {
             + text(&self.run_id)
     }
 
-    /// What an idempotency key stands for: SHA-256 over kind, actor, subject, run and the payload's canonical form, each
-    /// framed by its length so that no two events share an input.
+    /// What an idempotency key stands for: SHA-256 over kind, actor, subject, run and the payload's canonical form,
+    /// each framed by its length so that no two events share an input.
     pub(crate) fn digest(&self) -> Result<[u8; 32], serde_json::Error> {
         let mut payload = Vec::with_capacity(self.payload.as_str().len());
         self.payload.write_canonical(&mut payload)?;
@@ -197,8 +197,9 @@ impl Default for EventQuery {
 pub struct EventPage {
     /// The events, in order.
     pub events: Vec<Event>,
-    /// The position up to which this page looked: read on after it. It moves on past events that the query does not want, so
-    /// a page may be empty and still have a `next` and more behind it. `None` only where nothing was ever appended.
+    /// The position up to which this page looked: read on after it. It moves on past events that the query does not
+    /// want, so a page may be empty and still have a `next` and more behind it. `None` only where nothing was ever
+    /// appended.
     pub next: Option<Position>,
     /// Whether there was more behind `next` when this page was read.
     pub has_more: bool,

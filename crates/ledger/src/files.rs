@@ -28,8 +28,9 @@ pub struct FileFacts {
     pub position: Option<Position>,
 }
 
-/// Puts a verified plain file from the same directory tree on a ledger's path, at once: whoever had the old file open keeps that file, which no name
-/// leads to any more (contract P3), and the old log goes first so that it is never taken for the new file's.
+/// Puts a verified plain file from the same directory tree on a ledger's path, at once: whoever had the old file open
+/// keeps that file, which no name leads to any more (contract P3), and the old log goes first so that it is never
+/// taken for the new file's.
 pub fn install(image_file: &Path, path: &Path) -> Result<(), LedgerError> {
     for companion in COMPANIONS {
         remove(&beside(path, companion))?;
@@ -46,7 +47,8 @@ pub fn remove_files(path: &Path) -> Result<(), LedgerError> {
     remove(path)
 }
 
-/// Looks through a plain file that nobody writes to: the format, the internal tables, the length, and SQLite's own check.
+/// Looks through a plain file that nobody writes to: the format, the internal tables, the length, and SQLite's own
+/// check.
 pub fn verify_file(path: &Path) -> Result<FileFacts, LedgerError> {
     let bytes = fs::metadata(path).map_err(|error| LedgerError::io("look at", path, error))?.len();
     let failed = |error| from_sqlite(error, path);

@@ -59,9 +59,10 @@ pub(crate) fn epoch_of(session: &Session<'_>, seq: u64) -> Result<Option<Epoch>,
 
 /// Refuses a position that this history does not have.
 ///
-/// The epochs that wrote something divide the numbers: each has those from its first to the one before the next epoch's first. So what `asked.epoch`
-/// had seen of this history ends where the first later epoch began; a number behind that end was written by `asked.epoch` and lost with
-/// its tail. An epoch without a row wrote nothing that lasted, and had seen what the epoch before it left.
+/// The epochs that wrote something divide the numbers: each has those from its first to the one before the next
+/// epoch's first. So what `asked.epoch` had seen of this history ends where the first later epoch began; a number
+/// behind that end was written by `asked.epoch` and lost with its tail. An epoch without a row wrote nothing that
+/// lasted, and had seen what the epoch before it left.
 pub(crate) fn check(
     session: &Session<'_>,
     own: Epoch,

@@ -65,7 +65,8 @@ struct Still {
 type Maintenance<'a> = MutexGuard<'a, Option<Connection>>;
 
 impl Ledger {
-    /// Moves what is in the log into the file, off the commit path: most of it beside the writer, the rest with the writer held for that short.
+    /// Moves what is in the log into the file, off the commit path: most of it beside the writer, the rest with the
+    /// writer held for that short.
     pub fn checkpoint(&self) -> Result<CheckpointOutcome, LedgerError> {
         let mut maintenance = self.maintenance();
         let connection = self.maintenance_connection(&mut maintenance)?;
@@ -79,9 +80,11 @@ impl Ledger {
         Ok(outcome)
     }
 
-    /// Writes a copy of the ledger to `to`, which must not exist; what was written of it is removed when this fails. Writers go on beside it.
+    /// Writes a copy of the ledger to `to`, which must not exist; what was written of it is removed when this fails.
+    /// Writers go on beside it.
     ///
-    /// Asks no gate: an image of a tenure that has lost its lease is never read (protocol.md), and the last one is taken when the gate is closed.
+    /// Asks no gate: an image of a tenure that has lost its lease is never read (protocol.md), and the last one is
+    /// taken when the gate is closed.
     pub fn take_image(&self, to: &Path) -> Result<Image, LedgerError> {
         let mut maintenance = self.maintenance();
         let target = create_new(to)?;
@@ -143,8 +146,8 @@ impl Ledger {
         maintenance.as_ref().ok_or(LedgerError::Closed { epoch: self.epoch })
     }
 
-    /// Has the whole log in the file and says what the file is then; `None` when a reader or a long transaction is in the way. It stays so for as
-    /// long as `maintenance` is locked: nothing else writes into the file.
+    /// Has the whole log in the file and says what the file is then; `None` when a reader or a long transaction is in
+    /// the way. It stays so for as long as `maintenance` is locked: nothing else writes into the file.
     fn hold_still(&self, maintenance: &mut Maintenance<'_>) -> Result<Option<Still>, LedgerError> {
         let connection = self.maintenance_connection(maintenance)?;
         for _ in 0..TRIES {

@@ -44,9 +44,9 @@ impl Json {
         true
     }
 
-    /// Writes the form in which two documents of the same content are the same bytes: no white space, keys sorted (of equal
-    /// keys the last one counts), strings with one spelling. Numbers keep their spelling, since reading them as floats would
-    /// make different ones the same.
+    /// Writes the form in which two documents of the same content are the same bytes: no white space, keys sorted (of
+    /// equal keys the last one counts), strings with one spelling. Numbers keep their spelling, since reading them as
+    /// floats would make different ones the same.
     pub(crate) fn write_canonical(&self, to: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         write_canonical(self.as_str().trim(), to)
     }

@@ -32,8 +32,9 @@ pub(crate) struct Writer {
 
 /// One tenant's `SQLite` file in one tenure.
 ///
-/// Every way in takes the tenure's [`Gate`] and asks it: before anything is done, at each call of a [`View`], while a statement runs, and before
-/// and after a commit. Calls block; an async program makes them on a thread that may. Share it in an `Arc`.
+/// Every way in takes the tenure's [`Gate`] and asks it: before anything is done, at each call of a [`View`], while a
+/// statement runs, and before and after a commit. Calls block; an async program makes them on a thread that may. Share
+/// it in an `Arc`.
 ///
 /// There is one writer, which calls take in turn, and readers beside it that neither wait for it nor are waited for.
 pub struct Ledger {
@@ -44,7 +45,8 @@ pub struct Ledger {
     pub(crate) counters: Arc<Counters>,
     pub(crate) writer: Slot<Box<Writer>>,
     pub(crate) readers: Pool<Guarded>,
-    /// The connection that takes checkpoints. Locked while an image is copied, since no page may move into the file then.
+    /// The connection that takes checkpoints. Locked while an image is copied, since no page may move into the file
+    /// then.
     pub(crate) maintenance: Mutex<Option<Connection>>,
     /// Last, so that it is dropped after every connection.
     pub(crate) live: LiveFile,
@@ -61,8 +63,8 @@ pub struct Sizes {
     pub readers_open: usize,
 }
 
-/// A statement that was found to be one that callers may run. It is a text and no more: it holds no connection, outlives nothing, and running it
-/// asks the gate like any other call.
+/// A statement that was found to be one that callers may run. It is a text and no more: it holds no connection,
+/// outlives nothing, and running it asks the gate like any other call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
     sql: Arc<str>,
@@ -98,8 +100,10 @@ impl Prepared {
 }
 
 impl Ledger {
-    /// Opens the ledger at `path` for a tenure; a file that is not there, or empty, becomes an empty ledger. Opening it is no write: it is not
-    /// dirty afterwards. A file that another live owner has open is [`LedgerError::InUse`].
+    /// Opens the ledger at `path` for a tenure; a file that is not there, or empty, becomes an empty ledger. Opening
+    /// it is no write: it is not dirty afterwards. A file that another live owner has open is [`LedgerError::InUse`]:
+    /// a tenure first puts its own on the path ([`install`](crate::install)) or takes away what is there
+    /// ([`remove_files`](crate::remove_files)).
     pub fn open(
         path: &Path,
         epoch: Epoch,
@@ -136,11 +140,12 @@ impl Ledger {
         })
     }
 
-    /// Runs `work` in one write transaction: gate, BEGIN IMMEDIATE, work, gate, COMMIT, gate. An error of the work, a refusal and a panic roll
-    /// it back. When only the last gate says no, the answer is [`LedgerError::Refused`] with `outcome_unknown`, never success.
+    /// Runs `work` in one write transaction: gate, BEGIN IMMEDIATE, work, gate, COMMIT, gate. An error of the work, a
+    /// refusal and a panic roll it back. When only the last gate says no, the answer is [`LedgerError::Refused`] with
+    /// `outcome_unknown`, never success.
     ///
-    /// The work is a plain function (contract T1): an async block answers no `Result`, so it does not compile. It must not call this ledger by
-    /// another way than its view ([`LedgerError::Reentrant`]).
+    /// The work is a plain function (contract T1): an async block answers no `Result`, so it does not compile. It must
+    /// not call this ledger by another way than its view ([`LedgerError::Reentrant`]).
     pub fn run<T, E>(
         &self,
         gate: &Arc<dyn Gate>,
@@ -154,8 +159,8 @@ impl Ledger {
         self.run(gate, |view| view.append_or_roll_back(batch)).map_err(RunError::into_ledger)
     }
 
-    /// Appends several callers' batches in one transaction, each all or nothing and none at another's cost. All are answered after the commit
-    /// and the last gate; when those fail, each batch that had succeeded has that error.
+    /// Appends several callers' batches in one transaction, each all or nothing and none at another's cost. All are
+    /// answered after the commit and the last gate; when those fail, each batch that had succeeded has that error.
     pub fn append_groups<G: AsRef<[NewEvent]>>(
         &self,
         gate: &Arc<dyn Gate>,
@@ -197,8 +202,9 @@ impl Ledger {
         })
     }
 
-    /// Runs statements in one write transaction: all take effect or none. They share the time and the result bounds of one call. Under an
-    /// idempotency key they take effect once: a repeat has the kept answer. Keys are remembered for the last 100,000 such calls.
+    /// Runs statements in one write transaction: all take effect or none. They share the time and the result bounds of
+    /// one call. Under an idempotency key they take effect once: a repeat has the kept answer. Keys are remembered for
+    /// the last 100,000 such calls.
     pub fn execute(
         &self,
         gate: &Arc<dyn Gate>,
@@ -287,8 +293,8 @@ impl Ledger {
         crate::files::quick_check(&reader.connection, self.path())
     }
 
-    /// Closes the connections: those in use when their calls end. Calls fail with [`LedgerError::Closed`] from now on, and the file no longer
-    /// counts as alive. Dropping the ledger does the same.
+    /// Closes the connections: those in use when their calls end. Calls fail with [`LedgerError::Closed`] from now on,
+    /// and the file no longer counts as alive. Dropping the ledger does the same.
     pub fn close(&self) {
         self.writer.close();
         self.readers.close();
@@ -322,8 +328,8 @@ impl Ledger {
         self.readers.acquire(self.patience(gate), || self.open_reader())
     }
 
-    /// Opens a reader on the file that this ledger has open. Its path may lead to another tenure's by now (contract P3), and the log is opened by
-    /// its name at the first read: so the path is looked at before and after both.
+    /// Opens a reader on the file that this ledger has open. Its path may lead to another tenure's by now (contract
+    /// P3), and the log is opened by its name at the first read: so the path is looked at before and after both.
     pub(crate) fn open_reader(&self) -> Result<Guarded, LedgerError> {
         self.live.check_in_place()?;
         let reader = connection::reader(self.path(), &self.clock, &self.limits)?;

@@ -1,11 +1,13 @@
 //! One tenant's SQLite file: events, the guarded view, readers beside the writer, images.
 //!
-//! Synchronous, and without a runtime: calls block for as long as SQLite takes, so an async program makes them on a thread that may. A
-//! [`Ledger`] is one file in one tenure. Every call takes the tenure's [`Gate`], and nothing that a caller gets leads to a
-//! connection. What callers' SQL may do is decided while it is compiled, and again from what it did to the schema.
+//! Synchronous, and without a runtime: calls block for as long as SQLite takes, so an async program makes them on a
+//! thread that may. A [`Ledger`] is one file in one tenure. Every call takes the tenure's [`Gate`], and nothing that a
+//! caller gets leads to a connection. What callers' SQL may do is decided while it is compiled, and again from what it
+//! did to the schema.
 //!
-//! The file is a cache: the published copy is the authority, and a crash never recovers from what lies here (contract.md, row L2). So it
-//! waits for no disk, and what stands at its path is only ever replaced whole ([`install`]).
+//! The file is a cache: the published copy is the authority, and a crash never recovers from what lies here
+//! (contract.md, row L2). So it waits for no disk, and what stands at its path is only ever replaced whole
+//! ([`install`]).
 
 mod append;
 mod authorizer;

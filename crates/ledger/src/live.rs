@@ -17,8 +17,8 @@ use crate::LedgerError;
 /// Device and inode: a file, whatever leads to it.
 type Identity = (u64, u64);
 
-/// The files that ledgers of this process have open. POSIX locks are the process's, so this is too: even to try a file's `flock` it
-/// has to be opened, and closing it again would drop the locks of a ledger that lives here.
+/// The files that ledgers of this process have open. POSIX locks are the process's, so this is too: even to try a
+/// file's `flock` it has to be opened, and closing it again would drop the locks of a ledger that lives here.
 static LIVE_HERE: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
 
 fn live_here() -> MutexGuard<'static, BTreeSet<Identity>> {
@@ -43,10 +43,11 @@ pub(crate) fn is_alive(path: &Path) -> Result<bool, LedgerError> {
     }
 }
 
-/// A handle on a ledger's file: for copying it, for knowing whether its path still leads to it, and as the sign that it is alive.
+/// A handle on a ledger's file: for copying it, for knowing whether its path still leads to it, and as the sign that
+/// it is alive.
 ///
-/// Opened once and dropped after every connection: closing any handle on a file drops all POSIX locks that the process has on it,
-/// `SQLite`'s too. The sign is a `flock`, which those do not touch.
+/// Opened once and dropped after every connection: closing any handle on a file drops all POSIX locks that the process
+/// has on it, `SQLite`'s too. The sign is a `flock`, which those do not touch.
 #[derive(Debug)]
 pub(crate) struct LiveFile {
     path: PathBuf,

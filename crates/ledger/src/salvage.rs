@@ -56,8 +56,9 @@ impl Salvage {
     }
 }
 
-/// Keeps what lies at a tenant's ledger path as `<tenant root>/salvage/<label>/`. `None` when there is nothing, or when a live owner has it: then no link may
-/// be made, so that its file is gone from the disk once another is put on the path (contract P3). The file stays on its path either way.
+/// Keeps what lies at a tenant's ledger path as `<tenant root>/salvage/<label>/`. `None` when there is nothing, or
+/// when a live owner has it: then no link may be made, so that its file is gone from the disk once another is put on
+/// the path (contract P3). The file stays on its path either way.
 pub fn salvage(tenant_root: &Path, label: &str) -> Result<Option<PathBuf>, LedgerError> {
     let path = ledger_path(tenant_root);
     check_label(label)?;
@@ -108,8 +109,8 @@ pub fn salvages(tenant_root: &Path) -> Result<Vec<Salvage>, LedgerError> {
 }
 
 impl Ledger {
-    /// Keeps this ledger as `<tenant root>/salvage/<label>/`, at the end of its tenure: linked when its path still leads to its own file, copied through
-    /// its own connection when another tenure's file is there by now.
+    /// Keeps this ledger as `<tenant root>/salvage/<label>/`, at the end of its tenure: linked when its path still
+    /// leads to its own file, copied through its own connection when another tenure's file is there by now.
     pub fn salvage(&self, tenant_root: &Path, label: &str) -> Result<PathBuf, LedgerError> {
         check_label(label)?;
         // No page moves from the log into the file between the two links.

@@ -1,7 +1,7 @@
 //! The tables of a ledger that are ours.
 //!
-//! The text is a persisted format, pinned by a test. `events` is for callers to read; everything else of ours carries the
-//! prefix `leasehold_`, in no case of letters free for callers.
+//! The text is a persisted format, pinned by a test. `events` is for callers to read; everything else of ours carries
+//! the prefix `leasehold_`, in no case of letters free for callers.
 
 use std::path::Path;
 
@@ -20,12 +20,15 @@ const PREFIX: &str = "leasehold_";
 
 /// Every object of ours as (type, name, table, text), in the order in which they are created.
 ///
-/// - `events.seq` is a plain rowid: events are never deleted, so AUTOINCREMENT would buy nothing for its 31 % (measured.md 2).
-/// - The index on the caller's key is what a write costs beyond its row: in random order every append dirties a page of its own,
-///   in rising order all share the last one (4.8 MB against 0.55 MB of changed pages per 1,000 appends). It therefore keeps the keys as they
-///   are, so that whoever sends rising keys pays little; a hash of the key would be a smaller entry and make every key a random one.
-///   It is partial, so events without a key cost nothing, and unique, so that the file itself cannot hold a key twice.
-/// - `leasehold_tenures` has a row per epoch that appended, written with its first event: an epoch that only read leaves no mark.
+/// - `events.seq` is a plain rowid: events are never deleted, so AUTOINCREMENT would buy nothing for its 31 %
+///   (measured.md 2).
+/// - The index on the caller's key is what a write costs beyond its row: in random order every append dirties a page
+///   of its own, in rising order all share the last one (4.8 MB against 0.55 MB of changed pages per 1,000 appends).
+///   It therefore keeps the keys as they are, so that whoever sends rising keys pays little; a hash of the key would
+///   be a smaller entry and make every key a random one. It is partial, so events without a key cost nothing, and
+///   unique, so that the file itself cannot hold a key twice.
+/// - `leasehold_tenures` has a row per epoch that appended, written with its first event: an epoch that only read
+///   leaves no mark.
 /// - `leasehold_answers` has rising ids, so that the oldest can be dropped without looking at their keys.
 const OBJECTS: [(&str, &str, &str, Option<&str>); 7] = [
     (
@@ -121,8 +124,9 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), LedgerEr
 
 /// The first difference between our objects and what the file has under our names and on our tables.
 ///
-/// Asked at open (a restored or imported file is not trusted) and in each transaction in which a caller changed the schema: the
-/// authorizer is not told every name (the new one of ALTER TABLE RENAME, the shadow tables of a virtual one), the file is.
+/// Asked at open (a restored or imported file is not trusted) and in each transaction in which a caller changed the
+/// schema: the authorizer is not told every name (the new one of ALTER TABLE RENAME, the shadow tables of a virtual
+/// one), the file is.
 pub(crate) fn strangers(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let mut statement = connection.prepare_cached(
         "SELECT type, name, tbl_name, sql FROM main.sqlite_schema \

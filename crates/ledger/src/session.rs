@@ -11,8 +11,8 @@ use crate::{
     schema,
 };
 
-/// What stands before every text that came from a caller when it is compiled. None of our own texts begins with it, so the statement
-/// cache, which goes by the text, can never hand a caller a statement that was compiled for us.
+/// What stands before every text that came from a caller when it is compiled. None of our own texts begins with it, so
+/// the statement cache, which goes by the text, can never hand a caller a statement that was compiled for us.
 const CALLERS: &str = "/*c*/";
 
 /// Bytes of a caller's text up to which its compiled statement is kept: what is kept per connection is bounded by it.
@@ -175,8 +175,9 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Refuses to go on in a transaction that has ended, or that must not be committed. SQL can end one by itself (`ON CONFLICT ROLLBACK`, an interrupted write, a
-    /// full disk), and what came after that would be committed statement by statement.
+    /// Refuses to go on in a transaction that has ended, or that must not be committed. SQL can end one by itself (`ON
+    /// CONFLICT ROLLBACK`, an interrupted write, a full disk), and what came after that would be committed statement
+    /// by statement.
     pub(crate) fn check_transaction(&self) -> Result<(), LedgerError> {
         let detail = self.control.spoiled();
         if detail.is_some() || self.connection.is_autocommit() {

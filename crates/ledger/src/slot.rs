@@ -35,7 +35,8 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// The writer's place: held by one call at a time. No lock is held while it is out, so a panic of the holder poisons nothing.
+/// The writer's place: held by one call at a time. No lock is held while it is out, so a panic of the holder poisons
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
     epoch: Epoch,
@@ -48,8 +49,8 @@ struct State<T> {
     /// `None` while it is held, and for ever once the slot is closed.
     item: Option<T>,
     holder: Option<ThreadId>,
-    /// How many of maintenance wait. They go first: there is one at a time and it holds the writer for less than a millisecond, whereas
-    /// writers that follow each other closely would never let it in.
+    /// How many of maintenance wait. They go first: there is one at a time and it holds the writer for less than a
+    /// millisecond, whereas writers that follow each other closely would never let it in.
     maintenance: usize,
     closed: bool,
 }

@@ -12,11 +12,11 @@ use crate::{
     session::{Budget, Compiled, Session},
 };
 
-/// The ledger inside one transaction. It borrows: neither it nor what comes from it outlives the closure that it was handed to, and no way leads
-/// from it to the connection. Every call asks the gate first (contract V1).
+/// The ledger inside one transaction. It borrows: neither it nor what comes from it outlives the closure that it was
+/// handed to, and no way leads from it to the connection. Every call asks the gate first (contract V1).
 ///
-/// The transaction is the ledger's to begin and to end. When a call fails the others go on, and what the work answers decides: an error
-/// rolls everything back.
+/// The transaction is the ledger's to begin and to end. When a call fails the others go on, and what the work answers
+/// decides: an error rolls everything back.
 pub struct View<'v> {
     session: Session<'v>,
     ledger: &'v Ledger,

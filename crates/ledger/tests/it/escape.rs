@@ -147,7 +147,8 @@ fn what_is_forbidden_is_refused_by_every_way_and_changes_nothing() {
     world.ledger.quick_check().unwrap();
 }
 
-/// The texts of our own statements, one of each kind, as they stand in the sources: found by their text, a statement of ours would be in a caller's hands.
+/// The texts of our own statements, one of each kind, as they stand in the sources: found by their text, a statement
+/// of ours would be in a caller's hands.
 #[test]
 fn a_text_equal_to_one_of_our_own_statements_is_judged_as_a_callers() {
     let world = World::new();
@@ -289,6 +290,7 @@ fn callers_have_tables_of_their_own() {
     assert_eq!(query("SELECT count(*) FROM words WHERE words MATCH 'hello'").rows[0][0], Value::Integer(1));
     assert_eq!(query("SELECT count(*) FROM journal").rows[0][0], Value::Integer(1));
     for sql in [
+        "PRAGMA table_list",
         "PRAGMA table_info(t)",
         "PRAGMA table_info(events)",
         "SELECT name FROM pragma_table_info('t')",

@@ -58,7 +58,8 @@ fn a_page_is_bounded_in_rows_and_bytes() {
     assert_eq!((refused(0), refused(4)), (ErrorCode::InvalidArgument, ErrorCode::TooLarge));
 }
 
-/// Epoch 1 wrote 1 to 3, published, and lost 4 and 5; epoch 3 wrote 4 on top of the image; epoch 2 wrote nothing that lasted.
+/// Epoch 1 wrote 1 to 3, published, and lost 4 and 5; epoch 3 wrote 4 on top of the image; epoch 2 wrote nothing that
+/// lasted.
 #[test]
 fn a_position_of_a_lost_tail_is_told_the_last_common_one() {
     let world = World::new();

@@ -152,8 +152,8 @@ fn idle_readers_are_closed_and_opened_again() {
     assert_eq!(world.kinds(), ["a"]);
 }
 
-/// A writer that does not pause, readers, checkpoints, and images all the while: each image is sound, has every event that was acknowledged
-/// before it was begun and none that it does not say.
+/// A writer that does not pause, readers, checkpoints, and images all the while: each image is sound, has every event
+/// that was acknowledged before it was begun and none that it does not say.
 #[test]
 fn images_beside_a_hot_writer_have_what_was_acknowledged() {
     const IMAGES: u64 = 12;

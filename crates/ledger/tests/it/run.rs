@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold_ledger::{EventQuery, LedgerError, LedgerOptions, Limits, RunError, Statement, Value};
+use leasehold_ledger::{EventQuery, Gate, LedgerError, LedgerOptions, Limits, RunError, Statement, Value};
 use leasehold_types::{ErrorCode, FencedReason, Refusal};
 
-use crate::fixture::{LAPSED, World, at, event};
+use crate::fixture::{LAPSED, Switch, World, at, event, kinds};
 
 /// A statement that only its limits end.
 const ENDLESS: &str =
@@ -311,4 +311,28 @@ fn work_cannot_keep_what_a_refused_statement_did() {
     let count = world.ledger.query(&world.gate, "SELECT count(*) FROM free", &[]).unwrap();
     assert_eq!(count.rows[0][0], Value::Integer(0));
     world.append(&["a"]);
+}
+
+#[test]
+fn readers_are_bounded_and_whoever_waits_for_one_is_refused_with_its_gate() {
+    let world = Arc::new(World::with(LedgerOptions { readers_max: 1, ..LedgerOptions::default() }));
+    let endless = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.ledger.query(&world.gate, ENDLESS, &[])
+    });
+    // Two questions before it runs; the others are asked while it does.
+    while world.switch.asked() < 5 {
+        thread::yield_now();
+    }
+    let other = Arc::new(Switch::default());
+    other.close_after(3, Refusal::Draining);
+    let gate: Arc<dyn Gate> = Arc::clone(&other) as _;
+    let error = world.ledger.query(&gate, "SELECT 1", &[]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Draining);
+    other.open();
+    world.ledger.append(&gate, &[event("a")]).unwrap();
+    world.switch.close(LAPSED);
+    assert_eq!(endless.join().unwrap().unwrap_err().refusal(), Some(LAPSED));
+    assert_eq!(kinds(&world.ledger, &gate), ["a"]);
+    assert_eq!(world.ledger.sizes().unwrap().readers_open, 1);
 }
