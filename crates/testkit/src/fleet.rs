@@ -12,7 +12,7 @@ use std::{
 
 use leasehold_blob::{BlobPrefix, BlobStore};
 use leasehold_lease::{LeaseStore, TokioTimer};
-use leasehold_snapshot::SnapshotContext;
+use leasehold_snapshot::Retry;
 use leasehold_tenure::{Backends, Observer, Router, RouterOptions, TenureEvent};
 use leasehold_types::{Clock, DerivationKey, Entropy, LeaseKey, ReplicaId, SystemClock, TenantId};
 use tempfile::TempDir;
@@ -24,6 +24,9 @@ pub const TTL: Duration = Duration::from_secs(10);
 
 /// How much of it is never counted on (contract.md).
 pub const MARGIN: Duration = Duration::from_secs(2);
+
+const RETRY: Retry =
+    Retry { tries: 2, wait_first: Duration::from_millis(10), wait_max: Duration::from_millis(10) };
 
 /// Replicas that share a pair of backends. Cloning it gives the same fleet, for the hooks of a fault.
 pub struct Fleet<P> {
@@ -128,6 +131,7 @@ impl<P: Pair> Fleet<P> {
     }
 
     /// A replica with the fleet's defaults and a state root of its own.
+    #[must_use]
     pub fn replica(&self, id: &str) -> Replica {
         self.replica_with(id, |_| ())
     }
@@ -138,6 +142,7 @@ impl<P: Pair> Fleet<P> {
     }
 
     /// A replica that was given another one's state root by mistake.
+    #[must_use]
     pub fn replica_sharing(&self, id: &str, node_of: &str) -> Replica {
         self.start(id, node_of, |_| ())
     }
@@ -168,6 +173,8 @@ impl<P: Pair> Fleet<P> {
         options.margin = self.shared.margin;
         options.auto_renew = self.shared.clocks.is_none();
         options.snapshot_every = Duration::ZERO;
+        // Repeats are the snapshot crate's to test; here an outage is an outage.
+        options.snapshot.retry = RETRY;
         adjust(&mut options);
         let (recorder, theirs) = (events.clone(), options.observer.take());
         let observer: Observer = Arc::new(move |event: &TenureEvent| {
@@ -181,6 +188,7 @@ impl<P: Pair> Fleet<P> {
     }
 
     /// What a replica whose clock is `clock` stands on.
+    #[must_use]
     pub fn backends(&self, clock: &ManualClock) -> Backends {
         Backends {
             leases: self.shared.leases.clone(),
@@ -188,18 +196,6 @@ impl<P: Pair> Fleet<P> {
             clock: self.clock_or_real(clock),
             timer: Arc::new(TokioTimer),
             entropy: self.entropy(),
-        }
-    }
-
-    /// What the snapshot crate's functions take, for a test that calls them itself.
-    pub fn snapshot_context(&self, replica: &Replica) -> SnapshotContext {
-        SnapshotContext {
-            leases: self.shared.leases.clone(),
-            blobs: self.shared.blobs.clone(),
-            clock: self.clock_or_real(&replica.clock),
-            timer: Arc::new(TokioTimer),
-            entropy: self.entropy(),
-            options: replica.router.options().snapshot.clone(),
         }
     }
 

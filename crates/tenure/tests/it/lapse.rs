@@ -1,0 +1,124 @@
+//! A lapsed lease is not yet a lost one.
+
+use std::time::Duration;
+
+use leasehold_lease::Claim;
+use leasehold_snapshot::format::Seal;
+use leasehold_tenure::{Handle, TenureError, TenureEvent};
+use leasehold_testkit::{
+    EmbeddedPair, Fleet, PATIENCE, by_code, eventually, insert, insert_through_view, keys_of, pass, tenant,
+    touch_nothing, try_insert, within,
+};
+use leasehold_types::{Entropy, Epoch, ErrorCode, FencedReason, Timestamp};
+
+/// A seal, as the successor of a tenure puts it in the place of that tenure's next manifest.
+fn a_successors_seal() -> bytes::Bytes {
+    let claim = Claim {
+        key: tenant("sealed"),
+        replica: "b".parse().expect("a replica id"),
+        tenure: Entropy::seeded(99).tenure_id(),
+        epoch: Epoch::new(2).expect("an epoch"),
+    };
+    Seal::new(&claim, Timestamp::from_millis(0)).encode()
+}
+
+fn fenced_because(handle: &Handle) -> Option<FencedReason> {
+    let outcome =
+        handle.run(|_view: &mut leasehold_ledger::View<'_>| Ok::<_, leasehold_ledger::LedgerError>(()));
+    match outcome {
+        Err(leasehold_tenure::RunError::Tenure(TenureError::Fenced { reason, .. })) => Some(reason),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lapsed_tenure_that_nobody_took_serves_on_with_nothing_lost() {
+    let fleet = Fleet::<EmbeddedPair>::manual().await;
+    let a = fleet.replica("a");
+    let key = tenant("resumed");
+    let handle = a.router.open(&key).await.expect("a opens");
+    insert(&handle, "k-1");
+    let view = handle.ledger();
+
+    fleet.outlive_leases().await;
+    assert_eq!(try_insert(&handle, "late"), Err(ErrorCode::Fenced));
+    assert_eq!(insert_through_view(&view, "late").await, Err(ErrorCode::Fenced));
+    assert_eq!(fenced_because(&handle), Some(FencedReason::Lapsed));
+    assert!(!handle.is_open());
+
+    within(PATIENCE, "the renewal", handle.renew()).await.expect("the row is still a's");
+    assert_eq!(handle.epoch().get(), 1);
+    assert!(handle.is_open());
+    insert(&handle, "k-2");
+    assert_eq!(insert_through_view(&view, "k-3").await, Ok(()));
+    assert_eq!(keys_of(&handle), ["k-1", "k-2", "k-3"]);
+    assert_eq!(a.events.named("resumed"), 1);
+    assert_eq!(a.events.named("lost"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_of_the_lease_store_longer_than_the_ttl_costs_availability_and_no_data() {
+    let fleet =
+        Fleet::<EmbeddedPair>::real_time(Duration::from_millis(600), Duration::from_millis(100)).await;
+    let (a, b) = (fleet.replica("a"), fleet.replica("b"));
+    let key = tenant("outage");
+    let handle = a.router.open(&key).await.expect("a opens");
+    insert(&handle, "k-1");
+
+    fleet.leases().down(true);
+    eventually(PATIENCE, "calls are refused", || async { touch_nothing(&handle) == Err(ErrorCode::Fenced) })
+        .await;
+    pass(Duration::from_millis(600)).await;
+    assert_eq!(fenced_because(&handle), Some(FencedReason::Lapsed));
+    fleet.leases().down(false);
+    eventually(PATIENCE, "the tenant serves again", || async { touch_nothing(&handle).is_ok() }).await;
+
+    insert(&handle, "k-2");
+    assert_eq!(a.events.named("lost"), 0);
+    assert!(a.events.named("lapsed") >= 1 && a.events.named("resumed") >= 1);
+    within(PATIENCE, "the handoff", handle.handoff()).await.expect("handed off");
+    let next = b.router.open(&key).await.expect("b opens");
+    assert_eq!(keys_of(&next), ["k-1", "k-2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenure_whose_lease_was_taken_ends_at_the_next_refusal() {
+    let fleet = Fleet::<EmbeddedPair>::manual().await;
+    let (a, b) = (fleet.replica("a"), fleet.replica("b"));
+    let key = tenant("taken");
+    let handle = a.router.open(&key).await.expect("a opens");
+    insert(&handle, "k-1");
+    fleet.outlive_leases().await;
+    let next = b.router.open(&key).await.expect("b takes over");
+
+    let refused = within(PATIENCE, "the renewal", handle.renew()).await;
+    assert!(matches!(refused, Err(TenureError::Fenced { reason: FencedReason::Lost, .. })), "{refused:?}");
+    assert_eq!(fenced_because(&handle), Some(FencedReason::Lost));
+    assert!(a.router.handle_of(&key).is_none());
+    eventually(PATIENCE, "observers are told", || async { a.events.named("lost") == 1 }).await;
+    for outcome in [by_code(handle.handoff().await), by_code(handle.snapshot().await).map(drop)] {
+        assert_eq!(outcome, Err(ErrorCode::Fenced));
+    }
+    insert(&next, "b-1");
+    assert_eq!(keys_of(&next), ["b-1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lapsed_tenure_whose_epoch_was_sealed_is_not_resumed_by_the_row_alone() {
+    let fleet = Fleet::<EmbeddedPair>::manual().await;
+    let a = fleet.replica("a");
+    let key = tenant("sealed");
+    let handle = a.router.open(&key).await.expect("a opens");
+    insert(&handle, "k-1");
+    // What a successor leaves in the store when the row, restored from an old backup, has forgotten it.
+    fleet.put(&format!("{key}/e00000001/snap-000001.json"), a_successors_seal()).await;
+
+    fleet.outlive_leases().await;
+    let refused = within(PATIENCE, "the renewal", handle.renew()).await;
+    assert!(matches!(refused, Err(TenureError::Fenced { reason: FencedReason::Sealed, .. })), "{refused:?}");
+    assert_eq!(touch_nothing(&handle), Err(ErrorCode::Fenced));
+    let lost =
+        a.events.count(|event| matches!(event, TenureEvent::Lost { reason: FencedReason::Sealed, .. }));
+    assert_eq!(lost, 1);
+    assert_eq!(a.events.named("resumed"), 0);
+}
