@@ -1,11 +1,15 @@
 //! The tenure crate as its callers meet it: over a fleet, with faults in between.
 
 mod cadence;
+mod closing;
 mod contract;
 mod damage;
 mod full_disk;
 mod housekeeping;
 mod lapse;
+mod moves;
 mod opening;
 mod receipts;
+mod rewound;
 mod salvage;
+mod ways_in;
