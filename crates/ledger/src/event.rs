@@ -65,6 +65,11 @@ impl NewEvent {
         }
     }
 
+    /// Checks a batch as appending it would, so that a service can refuse it before it opens, or creates, a tenant for it.
+    pub fn check_batch(batch: &[Self], limits: &Limits) -> Result<(), LedgerError> {
+        check(batch, limits)
+    }
+
     fn bytes(&self) -> usize {
         let text = |field: &Option<String>| field.as_ref().map_or(0, String::len);
         self.kind.len()

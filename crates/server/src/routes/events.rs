@@ -53,6 +53,9 @@ pub(crate) async fn append(
     if let Some(key) = key {
         name_each(&mut batch, &key, one)?;
     }
+    // Before the tenant is opened: what cannot be appended creates nothing.
+    NewEvent::check_batch(&batch, &app.router.options().ledger.limits)
+        .map_err(|error| Problem::from(error).of(&tenant.key))?;
     let append = |handle: leasehold_tenure::Handle| {
         let batch = batch.clone();
         async move { handle.append(batch).await }

@@ -53,11 +53,11 @@ pub(crate) async fn snapshot(
     patience: Patience,
 ) -> Result<Answer<SnapshotAnswer>, Problem> {
     let handle = app.open(&tenant.key, Opening::Existing, patience).await?;
-    let published = handle.snapshot().await?;
+    let published = handle.status().unflushed_bytes > 0 && handle.snapshot().await?.is_some();
     Ok(Answer(SnapshotAnswer {
         key: tenant.key,
         epoch: handle.epoch(),
-        published: published.is_some(),
+        published,
         snapshot: handle.status().published.map(PublishedInfo::from),
     }))
 }

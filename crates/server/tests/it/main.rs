@@ -1,0 +1,17 @@
+//! The service as its callers meet it: over a socket.
+
+#![expect(clippy::unwrap_used, reason = "what a test's own steps meet fails the test")]
+
+mod bad_input;
+mod events;
+mod fleet;
+mod follow;
+mod lifecycle;
+mod operations;
+mod outages;
+mod readme;
+mod served;
+mod sql;
+mod starting;
+mod transfer;
+mod watching;

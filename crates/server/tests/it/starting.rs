@@ -1,0 +1,73 @@
+//! How a replica comes up, or does not.
+
+use leasehold_server::{Config, Edges, Service, StartError, Stores, bind};
+use leasehold_types::ErrorCode;
+
+use crate::served::{Served, config_in};
+
+async fn refusal(config: Config) -> StartError {
+    Service::build(config).await.map(|service| service.replica().clone()).unwrap_err()
+}
+
+#[tokio::test]
+async fn one_replica_id_has_one_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let named = || Config { replica: Some("a".parse().unwrap()), ..config_in(dir.path()) };
+    let one = Served::start(named()).await;
+    let error = refusal(named()).await;
+    assert_eq!(error.code(), ErrorCode::ReplicaIdTaken);
+    assert!(error.to_string().contains("replica a"), "{error}");
+    one.append("acme/user-1", "a").await;
+    one.stop().await.unwrap();
+    Served::start(named()).await.append("acme/user-1", "b").await;
+}
+
+#[tokio::test]
+async fn another_derivation_key_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    Served::start(config_in(dir.path())).await.stop().await.unwrap();
+    let path = dir.path().join("derivation.key");
+    let text = std::fs::read_to_string(&path).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    std::fs::write(&path, "ab".repeat(32)).unwrap();
+    let error = refusal(config_in(dir.path())).await;
+    assert!(matches!(error, StartError::OtherDerivationKey { .. }), "{error}");
+    assert!(!error.to_string().contains(text.trim()), "a key is never shown");
+    std::fs::write(&path, "no key").unwrap();
+    assert!(matches!(refusal(config_in(dir.path())).await, StartError::InvalidDerivationKey { .. }));
+    std::fs::write(&path, text).unwrap();
+    assert!(Service::build(config_in(dir.path())).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_data_directory_that_cannot_be_written_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = refusal(config_in(&file.path().join("data"))).await;
+    assert_eq!(error.code(), ErrorCode::LocalIo);
+    assert!(error.to_string().contains(&*file.path().to_string_lossy()), "{error}");
+}
+
+#[tokio::test]
+async fn a_configuration_is_checked_however_it_was_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config { listen: Some("0.0.0.0:0".parse().unwrap()), ..config_in(dir.path()) };
+    let stores = Stores::embedded(&config, &Edges::system()).unwrap();
+    let error = Service::build_with(config, Edges::system(), stores).await.err().unwrap();
+    assert_eq!(error.code(), ErrorCode::InvalidConfiguration);
+}
+
+#[tokio::test]
+async fn a_named_port_is_not_exchanged_for_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = bind(&config_in(dir.path())).await.unwrap();
+    let taken = Config { listen: Some(first.local_addr().unwrap()), ..config_in(dir.path()) };
+    assert!(matches!(bind(&taken).await, Err(StartError::Listen { .. })));
+    // Nobody named one: whichever is free from the default on, for both.
+    let unnamed = Config { listen: None, ..config_in(dir.path()) };
+    let (one, other) = (bind(&unnamed).await.unwrap(), bind(&unnamed).await.unwrap());
+    assert_ne!(one.local_addr().unwrap(), other.local_addr().unwrap());
+}
