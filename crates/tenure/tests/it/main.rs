@@ -1,6 +1,5 @@
 //! The tenure crate as its callers meet it: over a fleet, with faults in between.
 
-mod cadence;
 mod closing;
 mod contract;
 mod damage;
@@ -9,6 +8,7 @@ mod housekeeping;
 mod lapse;
 mod moves;
 mod opening;
+mod real_time;
 mod receipts;
 mod rewound;
 mod salvage;
