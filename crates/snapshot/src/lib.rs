@@ -7,7 +7,7 @@
 //!
 //! Two layers:
 //!
-//! - [`format`] and [`plan`] are pure: no I/O, no clock, no task. A plan says what it asks of the stores ([`plan::Ask`]), is fed
+//! - [`mod@format`] and [`plan`] are pure: no I/O, no clock, no task. A plan says what it asks of the stores ([`plan::Ask`]), is fed
 //!   the answers ([`plan::Answer`]) and ends with a result or a typed error. What is checked by search and by simulation is
 //!   these plans, and the product runs the same.
 //! - [`open`], [`publish`], [`resume`], [`forget`], [`recheck`], [`sweep`] and the readers beside them are thin: they perform

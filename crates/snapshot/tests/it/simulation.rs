@@ -2,7 +2,7 @@
 //! between any two steps, crashes, lost answers, puts that are executed long after their caller saw an error, half-done
 //! deletions, lease rows that fall back to an earlier state, and clocks that lie without bound.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
 use leasehold_blob::BlobKey;
@@ -85,6 +85,18 @@ struct Life {
     writes: u32,
     keep: Keep,
     seen: Seen,
+    /// Whose turn it is, and what was done so far.
+    who: String,
+    trace: Vec<String>,
+}
+
+/// A life that broke a rule is told step by step.
+impl Drop for Life {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("--- a life\n{}", self.trace.join("\n"));
+        }
+    }
 }
 
 impl Life {
@@ -102,7 +114,13 @@ impl Life {
             writes: 0,
             keep,
             seen: Seen::default(),
+            who: String::new(),
+            trace: Vec::new(),
         }
+    }
+
+    fn tell(&mut self, what: std::fmt::Arguments<'_>) {
+        self.trace.push(format!("{} {}: {what}", self.world.tick, self.who));
     }
 
     fn acquire(&mut self) {
@@ -131,6 +149,7 @@ impl Life {
             1 if self.rollbacks < ROLLBACKS_MAX => {
                 let to = choices.below(self.rows.len())?;
                 self.world.row = self.rows[to].clone();
+                self.trace.push(format!("the row falls back to {:?}", self.world.row));
                 self.rollbacks += 1;
                 self.seen.rolled_back += 1;
             }
@@ -138,12 +157,14 @@ impl Life {
                 let which = choices.below(self.deferred.len())?;
                 let (key, body) = self.deferred.swap_remove(which);
                 self.world.tick += 1;
-                self.world.put(&key, body);
+                let put = self.world.put(&key, body);
+                self.trace.push(format!("{} lands: {put:?} {key}", self.world.tick));
                 self.seen.landed += 1;
             }
             _ if !self.tenures.is_empty() => {
                 let which = choices.below(self.tenures.len())?;
                 let mut tenure = self.tenures.swap_remove(which);
+                self.who = which_of(&tenure);
                 let went_on = self.step_of(&mut tenure, choices);
                 self.tenures.push(tenure);
                 went_on?;
@@ -170,9 +191,11 @@ impl Life {
                     if let Err(error) = plan.feed(answer) {
                         self.ended(&error);
                         tenure.stage = Stage::Over;
+                    } else if let Step::Done(start) = plan.next() {
+                        self.begin(tenure, &start);
                     }
                 }
-                Step::Done(start) => self.begin(tenure, &start),
+                Step::Done(_) => unreachable!("it serves by the step that ended its opening"),
             },
             Stage::Serving if tenure.forget.is_some() && tenure.upload.is_none() => {
                 self.step_forget(tenure, choices)?;
@@ -201,9 +224,12 @@ impl Life {
         }
         let lost = choices.one_in(12)?;
         if !lost {
-            return Some(Ok(self.world.perform(ask, image)));
+            let answer = self.world.perform(ask, image);
+            self.tell(format_args!("{}: {}", shown(ask), answered(&answer)));
+            return Some(Ok(answer));
         }
         let executed = choices.below(3)?;
+        self.tell(format_args!("{}: no answer ({executed})", shown(ask)));
         let put = match ask {
             Ask::Put { key, body } => Some((key, body.clone())),
             Ask::Upload(key) => image.map(|image| (key, image.clone())),
@@ -246,12 +272,21 @@ impl Life {
             "an epoch is served by one tenure"
         );
         let pinned_at = pins.last().expect("it pinned").0;
-        // Rules 1 and 3: the newest publish that was put before the pin, unless a forget covered it.
-        let mut before = self.world.published.iter().filter(|published| published.tick < pinned_at);
-        let newest = before.rfind(|published| !floor.covers(published.manifest.epoch));
+        // Rules 1 and 3: the newest publish that was put before the pin, unless a forget covered it. One that has raised its
+        // floor in a row that was rewound since covers it or does not: whether anybody still knows of it decides.
+        let rows = self.rows.iter().chain([&self.world.row]).map(|row| row.floor);
+        let floors: BTreeSet<_> = rows.chain([*floor]).filter(|raised| raised >= floor).collect();
+        let newest_above = |floor: Floor| {
+            let mut before = self.world.published.iter().filter(|published| published.tick < pinned_at);
+            before.rfind(|published| !floor.covers(published.manifest.epoch))
+        };
         let started = manifest.as_ref().map(|manifest| manifest.snapshot());
-        let expected = newest.map(|published| published.manifest.snapshot());
-        assert_eq!(started, expected, "it starts from the newest publish");
+        let newest = floors
+            .iter()
+            .map(|floor| newest_above(*floor))
+            .find(|newest| started == newest.map(|published| published.manifest.snapshot()));
+        let newest = newest.unwrap_or_else(|| panic!("{started:?} is not the newest publish")).cloned();
+        self.tell(format_args!("serves at {} from {started:?}", claim.epoch));
         // Rule 4.
         for forgotten in &self.forgotten {
             assert!(!forgotten.covers(claim.epoch), "no epoch is served at or below a completed forget");
@@ -400,6 +435,28 @@ impl Life {
                 Step::Done(start) => return self.begin(&mut tenure, &start),
             }
         }
+    }
+}
+
+fn which_of(tenure: &Tenure) -> String {
+    format!("{} at {}", tenure.claim.replica, tenure.claim.epoch)
+}
+
+fn shown(ask: &Ask) -> String {
+    match ask {
+        Ask::Put { key, .. } => format!("put {key}"),
+        Ask::Fetch(manifest) => format!("fetch {}", manifest.snapshot()),
+        ask => format!("{ask:?}"),
+    }
+}
+
+fn answered(answer: &Answer) -> String {
+    match answer {
+        Answer::Listed(listing) => {
+            format!("{:?}", listing.epochs.keys().map(|epoch| epoch.get()).collect::<Vec<_>>())
+        }
+        Answer::Got(Some(body)) => String::from_utf8_lossy(body).into_owned(),
+        answer => format!("{answer:?}"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_lease::TokioTimer;
-use leasehold_snapshot::{At, list, restore_to, trim};
+use leasehold_snapshot::{At, SnapshotError, list, restore_to, trim};
 use leasehold_testkit::BlobOp;
 use leasehold_types::{Clock as _, ErrorCode, Position};
 
@@ -24,7 +24,9 @@ async fn snapshots_are_listed_newest_first_and_a_damaged_one_is_told() {
     let infos = list(&stage.ctx, &stage.key, 10).await.unwrap();
     let shown: Vec<_> = infos
         .iter()
-        .map(|info| (info.snapshot, info.available, info.manifest.as_ref().map_err(|error| error.code()).err()))
+        .map(|info| {
+            (info.snapshot, info.available, info.manifest.as_ref().map_err(SnapshotError::code).err())
+        })
         .collect();
     assert_eq!(
         shown,

@@ -89,10 +89,14 @@ async fn an_outage_is_the_stores_own_error_and_the_next_opening_gets_through() {
     stage.publish(&first.claim, &mut first.own, 1).await.unwrap();
     for op in [BlobOp::List, BlobOp::Get, BlobOp::Put, BlobOp::Download] {
         let blobs = stage.blobs.clone();
-        stage.blobs.before_next(op, |_| true, move || {
-            blobs.down(true);
-            Box::pin(async {})
-        });
+        stage.blobs.before_next(
+            op,
+            |_| true,
+            move || {
+                blobs.down(true);
+                Box::pin(async {})
+            },
+        );
         let error = stage.try_open("b").await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::BlobStoreUnavailable, "{op:?}");
         assert!(error.to_string().contains("injected outage"), "{error}");

@@ -23,9 +23,11 @@ async fn a_publish_is_two_puts_and_a_look_at_the_row() {
     assert_eq!(stage.leases.calls(LeaseOp::Read) - reads, 1);
     let image = stage.object("snap-000001-");
     assert_eq!(stage.body(&image).await.len() as u64, published.bytes_uploaded);
-    assert!(!std::fs::read_dir(stage.path("")).unwrap().any(|entry| {
-        entry.unwrap().file_name().to_str().unwrap().contains("scratch")
-    }));
+    assert!(
+        !std::fs::read_dir(stage.path(""))
+            .unwrap()
+            .any(|entry| { entry.unwrap().file_name().to_str().unwrap().contains("scratch") })
+    );
 }
 
 #[tokio::test]
@@ -78,12 +80,20 @@ async fn an_outage_leaves_the_number_open_and_the_next_publish_finds_out() {
         if executed {
             stage.blobs.lose_next_answer(BlobOp::Put, |key| key.contains("snap-000001.json"));
             // Down from the second try on.
-            stage.blobs.before_next(BlobOp::Put, |key| key.contains("snap-000001.json"), || Box::pin(async {}));
+            stage.blobs.before_next(
+                BlobOp::Put,
+                |key| key.contains("snap-000001.json"),
+                || Box::pin(async {}),
+            );
         }
-        stage.blobs.before_next(BlobOp::Put, |key| key.contains("snap-000001.json"), move || {
-            blobs.down(true);
-            Box::pin(async {})
-        });
+        stage.blobs.before_next(
+            BlobOp::Put,
+            |key| key.contains("snap-000001.json"),
+            move || {
+                blobs.down(true);
+                Box::pin(async {})
+            },
+        );
         let error = stage.publish(&a.claim, &mut a.own, 1).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::BlobStoreUnavailable);
         assert!(error.to_string().contains("injected outage"), "{error}");
@@ -169,7 +179,9 @@ async fn a_publish_that_is_dropped_leaves_its_number_open_and_no_scratch_file() 
     }
     assert_eq!(a.own.next().get(), 1);
     let local = std::fs::read_dir(image.path.parent().unwrap()).unwrap();
-    assert!(!local.map(|entry| entry.unwrap().file_name()).any(|name| name.to_string_lossy().contains("scratch")));
+    assert!(
+        !local.map(|entry| entry.unwrap().file_name()).any(|name| name.to_string_lossy().contains("scratch"))
+    );
     held.release();
     stage.publish(&a.claim, &mut a.own, 2).await.unwrap();
     assert_eq!(stage.open("b").await.restored.unwrap().position.seq, 2);

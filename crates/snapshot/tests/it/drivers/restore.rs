@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use leasehold_blob::{BlobKey, BlobStore as _};
-use leasehold_snapshot::{Layout, SnapshotError, format::{Content, Digest, Encoding, Entry, Manifest}};
+use leasehold_snapshot::{
+    Layout, SnapshotError,
+    format::{Content, Digest, Encoding, Entry, Manifest},
+};
 use leasehold_testkit::SmallDisk;
 use leasehold_types::ErrorCode;
 
@@ -136,7 +139,9 @@ async fn a_full_disk_is_named_and_leaves_nothing_half_written() {
     let mut image = stage.image(1);
     std::fs::write(&image.path, database(64, 1)).unwrap();
     image.pages = 64;
-    leasehold_snapshot::publish(&stage.ctx, &first.claim, &mut first.own, &image, false, &|| Ok(())).await.unwrap();
+    leasehold_snapshot::publish(&stage.ctx, &first.claim, &mut first.own, &image, false, &|| Ok(()))
+        .await
+        .unwrap();
     let (claim, floor) = stage.acquire("b").await;
     let into = disk.path().join("ledger.db");
     let open = leasehold_snapshot::open(&stage.ctx, claim, floor, TTL, &into, &|| false);

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use leasehold_blob::{BlobKey, BlobStore, DirectoryStore, Payload, Put};
-use leasehold_lease::{Acquisition, Claim, LeaseStore, SqliteLeaseStore, TokioTimer};
+use leasehold_lease::{Acquisition, Claim, SqliteLeaseStore, TokioTimer};
 use leasehold_snapshot::{
     ImageFile, Opened, OwnManifests, Published, Retry, SnapshotContext, SnapshotError, SnapshotOptions, open,
     plan::Keep, publish,
@@ -41,11 +41,7 @@ pub(super) fn stage_with(timer: Arc<dyn Timer>, change: impl FnOnce(&mut Snapsho
     let rows = SqliteLeaseStore::open(&dir.path().join("leases.db"), Arc::new(clock.clone())).unwrap();
     let (blobs, leases) = (FaultyBlobs::new(Arc::new(store)), FaultyLeases::new(Arc::new(rows)));
     let mut options = SnapshotOptions {
-        retry: Retry {
-            tries: 3,
-            wait_first: Duration::from_millis(1),
-            wait_max: Duration::from_millis(2),
-        },
+        retry: Retry { tries: 3, wait_first: Duration::from_millis(1), wait_max: Duration::from_millis(2) },
         keep: Keep { superseded: 0, ..SnapshotOptions::default().keep },
         ..SnapshotOptions::default()
     };
