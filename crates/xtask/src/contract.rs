@@ -40,14 +40,16 @@ pub(crate) fn run(workspace: &Workspace, plan: &Plan<'_>) -> Result<(), XtaskErr
     // Only now, so that what had to be built was built on idle cores.
     let busy = plan.busy.then(BusyCores::start);
     let repeat = plan.repeat.to_string();
-    cargo.run(&["nextest", "run", "--package", PACKAGE, "--stress-count", &repeat, "-E", &filter])?;
+    let mut arguments = vec!["nextest", "run", "--package", PACKAGE, "-E", &filter];
+    if plan.repeat > 1 {
+        arguments.extend(["--stress-count", &repeat]);
+    }
+    cargo.run(&arguments)?;
+    let times = if plan.repeat > 1 { format!(", {repeat} times in a row") } else { String::new() };
     let load = busy.as_ref().map_or(String::new(), |busy| format!(", with {} cores kept busy", busy.cores()));
     for pair in pairs {
-        println!(
-            "{} of {} contract rows held for the {pair} pair, {repeat} times in a row{load}",
-            ROWS.len(),
-            ROWS.len()
-        );
+        let rows = ROWS.len();
+        println!("{rows} of {rows} contract rows held for the {pair} pair{times}{load}");
     }
     Ok(())
 }
