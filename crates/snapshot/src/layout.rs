@@ -7,16 +7,16 @@
 //! _floors/<org>/<tenant>/e00000005.json
 //! ```
 //!
-//! Numbers are padded so that names sort; wider ones are allowed, and each number has one spelling only. An organization cannot
-//! begin with `_`, so floors never lie under a tenant's prefix.
+//! Numbers are padded so that names sort; wider ones are allowed, and each number has one spelling only. An
+//! organization cannot begin with `_`, so floors never lie under a tenant's prefix.
 
 use leasehold_blob::{BlobKey, BlobKeyError, BlobPrefix};
 use leasehold_types::{AttemptId, Epoch, Floor, LeaseKey};
 
 use crate::{SnapshotNumber, SnapshotRef};
 
-/// What the name of an object under a tenant's prefix says it is. What it really is, its body says: a seal lies under a
-/// manifest's or a base's name.
+/// What the name of an object under a tenant's prefix says it is. What it really is, its body says: a seal lies
+/// under a manifest's or a base's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// An epoch's base: its owner's pin, or a seal.

@@ -1,17 +1,17 @@
 //! What counts in the blob store: manifests, bases, seals, floors, and the plans over them.
 //!
-//! The lease says who should serve; the blob store says what counts. Whatever goes wrong with clocks, pauses or the lease
-//! row, no image of a superseded tenure is read and no published write is lost, because both rest on "put if absent" alone: an
-//! epoch's next manifest name can be taken once, by its owner's manifest or by its successor's seal (design.md section 4,
-//! protocol.md).
+//! The lease says who should serve; the blob store says what counts. Whatever goes wrong with clocks, pauses or
+//! the lease row, no image of a superseded tenure is read and no published write is lost, because both rest on
+//! "put if absent" alone: an epoch's next manifest name can be taken once, by its owner's manifest or by its
+//! successor's seal (design.md section 4, protocol.md).
 //!
 //! Two layers:
 //!
-//! - [`mod@format`] and [`plan`] are pure: no I/O, no clock, no task. A plan says what it asks of the stores ([`plan::Ask`]), is fed
-//!   the answers ([`plan::Answer`]) and ends with a result or a typed error. What is checked by search and by simulation is
-//!   these plans, and the product runs the same.
-//! - [`open`], [`publish`], [`resume`], [`forget`], [`recheck`], [`sweep`] and the readers beside them are thin: they perform
-//!   the steps against the two stores, with time limits and bounded retries.
+//! - [`mod@format`] and [`plan`] are pure: no I/O, no clock, no task. A plan says what it asks of the stores
+//!   ([`plan::Ask`]), is fed the answers ([`plan::Answer`]) and ends with a result or a typed error. What is
+//!   checked by search and by simulation is these plans, and the product runs the same.
+//! - [`open`], [`publish`], [`resume`], [`forget`], [`recheck`], [`sweep`] and the readers beside them are
+//!   thin: they perform the steps against the two stores, with time limits and bounded retries.
 
 mod drive;
 mod error;

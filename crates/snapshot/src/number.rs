@@ -5,8 +5,8 @@ use std::{fmt, num::NonZeroU64};
 use leasehold_types::Epoch;
 use serde::{Deserialize, Serialize};
 
-/// The number of a publish within its epoch: 1 to 2^63 - 1, gapless. Number n + 1 is used only once n is known to be its
-/// owner's (protocol.md, "Publish").
+/// The number of a publish within its epoch: 1 to 2^63 - 1, gapless. Number n + 1 is used only once n is known
+/// to be its owner's (protocol.md, "Publish").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct SnapshotNumber(NonZeroU64);

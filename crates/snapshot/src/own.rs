@@ -18,8 +18,8 @@ pub struct OwnManifest {
     pub objects: Vec<BlobKey>,
 }
 
-/// The publishes of one tenure, as far as their fate is known. Kept by the tenure from its opening to its end; changed by
-/// [`publish`](crate::publish) alone, also when that fails.
+/// The publishes of one tenure, as far as their fate is known. Kept by the tenure from its opening to its end;
+/// changed by [`publish`](crate::publish) alone, also when that fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnManifests {
     /// The number that the next publish uses: its fate is not known to be ours.
@@ -68,7 +68,8 @@ impl OwnManifests {
         Some(())
     }
 
-    /// The images of superseded manifests but the `kept` newest ones, oldest first: what no manifest that still counts names.
+    /// The images of superseded manifests but the `kept` newest ones, oldest first: what no manifest that still
+    /// counts names.
     pub(crate) fn superseded_objects(&self, kept: usize) -> Vec<BlobKey> {
         let gone = self.superseded.len().saturating_sub(kept);
         let stays = |object: &BlobKey| {

@@ -23,7 +23,8 @@ pub struct Retry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotOptions {
     /// Images of up to so many encoded bytes lie in their manifest, so that a small publish is one put; at most
-    /// [`INLINE_BYTES_MAX`](crate::format::INLINE_BYTES_MAX). 0: every image is an object of its own. Readers read both.
+    /// [`INLINE_BYTES_MAX`](crate::format::INLINE_BYTES_MAX). 0: every image is an object of its own. Readers
+    /// read both.
     pub inline_bytes_max: u64,
     /// zstd's level (measured.md section 2: 1 is as small as 3 here, and faster).
     pub zstd_level: i32,

@@ -43,8 +43,8 @@ pub(crate) enum Fetched {
     Missing(BlobKey),
 }
 
-/// Brings the snapshot of `manifest` to `to`, replacing what is there. Nothing appears at `to` before every part's length and digest were
-/// verified and the database has the size that the manifest says.
+/// Brings the snapshot of `manifest` to `to`, replacing what is there. Nothing appears at `to` before every
+/// part's length and digest were verified and the database has the size that the manifest says.
 pub(crate) async fn fetch(
     ctx: &SnapshotContext,
     manifest: &Manifest,

@@ -12,11 +12,13 @@ use crate::{
     plan::{Answer, Ask, ClearPlan, Cleared, ForgetPlan, Step, recheck_times},
 };
 
-/// Forgets the tenant of `claim` (protocol.md, "Forget"). The caller has closed its gate, and no upload of its own is under way.
+/// Forgets the tenant of `claim` (protocol.md, "Forget"). The caller has closed its gate, and no upload of its
+/// own is under way.
 ///
-/// Refused by the row: [`SnapshotError::Fenced`], and nothing was done. `floor_raised` is called right after the row's floor was raised: from then on
-/// the tenure never serves again, whatever comes of the rest. `remove_local` is called once a listing has shown that nothing is left at or below the
-/// floor. Then the receipt is stored in the row; that the row is somebody else's by then is no failure (contract row F7).
+/// Refused by the row: [`SnapshotError::Fenced`], and nothing was done. `floor_raised` is called right after
+/// the row's floor was raised: from then on the tenure never serves again, whatever comes of the rest.
+/// `remove_local` is called once a listing has shown that nothing is left at or below the floor. Then the
+/// receipt is stored in the row; that the row is somebody else's by then is no failure (contract row F7).
 pub async fn forget<L>(
     ctx: &SnapshotContext,
     claim: &Claim,

@@ -152,8 +152,9 @@ async fn read(
     })
 }
 
-/// Brings a snapshot to `to`, replacing what is there: every part's length and digest verified, the database of the size that the manifest
-/// says. Whether the database is sound inside is the ledger's to check. Needs no lease and changes nothing in the store.
+/// Brings a snapshot to `to`, replacing what is there: every part's length and digest verified, the database of
+/// the size that the manifest says. Whether the database is sound inside is the ledger's to check. Needs no
+/// lease and changes nothing in the store.
 pub async fn restore_to(
     ctx: &SnapshotContext,
     key: &LeaseKey,

@@ -31,11 +31,12 @@ pub struct Opened {
     pub seen: Listing,
 }
 
-/// Opens the tenant of `claim`, whose row has `floor`, and brings what it starts from to `into`, a database file in an existing
-/// directory; what is there is replaced (protocol.md, "Open").
+/// Opens the tenant of `claim`, whose row has `floor`, and brings what it starts from to `into`, a database
+/// file in an existing directory; what is there is replaced (protocol.md, "Open").
 ///
-/// `stop` is asked between steps. The lease is renewed at the end only: whoever opens large tenants renews it meanwhile.
-/// Cancel-safe: a dropped opening leaves at most a scratch file's name beside `into`, and what it put into the store is stepped over by the next.
+/// `stop` is asked between steps. The lease is renewed at the end only: whoever opens large tenants renews it
+/// meanwhile. Cancel-safe: a dropped opening leaves at most a scratch file's name beside `into`, and what it
+/// put into the store is stepped over by the next.
 pub async fn open(
     ctx: &SnapshotContext,
     claim: Claim,

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use leasehold_blob::{BlobError, Payload};
 use leasehold_lease::{Claim, LeaseError};
-use leasehold_types::{Epoch, ErrorCode};
+use leasehold_types::Epoch;
 
 use super::context::SnapshotContext;
 use crate::{
@@ -81,10 +81,7 @@ impl SnapshotContext {
                 .unwrap_or_else(|| Err(LeaseError::Timeout { action: action.to_owned(), limit }));
             made += 1;
             match answer {
-                Err(error)
-                    if error.code() == ErrorCode::LeaseStoreUnavailable
-                        && made < self.options.retry.tries =>
-                {
+                Err(error) if error.is_transient() && made < self.options.retry.tries => {
                     tracing::debug!(action, made, %error, "lease store call repeated");
                     self.pause(made, None).await;
                 }
@@ -152,7 +149,8 @@ impl SnapshotContext {
         })
     }
 
-    /// Raises the row's epoch past `beyond`. An advance whose answer was lost is recognised in the row: its tenure id is ours alone.
+    /// Raises the row's epoch past `beyond`. An advance whose answer was lost is recognised in the row: its
+    /// tenure id is ours alone.
     async fn advance(&self, claim: &Claim, beyond: Epoch) -> Result<Option<Epoch>, SnapshotError> {
         let call = || self.leases.advance_epoch(claim, beyond);
         let (answer, lost) = self.lease("advance an epoch", call).await?;

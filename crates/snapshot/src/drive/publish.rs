@@ -43,9 +43,11 @@ pub struct Published {
 
 /// Publishes `image` (protocol.md, "Publish"): image, manifest, the row, the deadline; only then is it published.
 ///
-/// `held` answers whether the lease is provably held at that moment. A passed deadline is [`SnapshotError::Fenced`] although the manifest is in
-/// (contract row H3). Nothing is renewed here. An error of the store leaves open whether the manifest is in: the number is kept in
-/// `own` and its fate is found out by the next publish. One publish at a time per tenure; how many tenures upload at a time is the caller's to bound.
+/// `held` answers whether the lease is provably held at that moment. A passed deadline is
+/// [`SnapshotError::Fenced`] although the manifest is in (contract row H3). Nothing is renewed here. An error
+/// of the store leaves open whether the manifest is in: the number is kept in `own` and its fate is found out
+/// by the next publish. One publish at a time per tenure; how many tenures upload at a time is the caller's to
+/// bound.
 pub async fn publish(
     ctx: &SnapshotContext,
     claim: &Claim,

@@ -8,8 +8,8 @@ use crate::{
     plan::{Resume, ResumePlan, Step},
 };
 
-/// What the store says of a tenure whose lease lapsed and whose row has granted a renewal since (protocol.md, "Lapsed, then resumed"). On an error
-/// the tenure stays lapsed and asks again.
+/// What the store says of a tenure whose lease lapsed and whose row has granted a renewal since (protocol.md,
+/// "Lapsed, then resumed"). On an error the tenure stays lapsed and asks again.
 pub async fn resume(
     ctx: &SnapshotContext,
     claim: &Claim,

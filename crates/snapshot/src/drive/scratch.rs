@@ -6,8 +6,8 @@ use leasehold_types::AttemptId;
 
 use crate::SnapshotError;
 
-/// A file of our own that is removed when it is dropped, unless it became what it was meant to. Two openings of one path never share
-/// one. A crash leaves it: its name begins with the target's and ends on `.scratch`.
+/// A file of our own that is removed when it is dropped, unless it became what it was meant to. Two openings of
+/// one path never share one. A crash leaves it: its name begins with the target's and ends on `.scratch`.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,

@@ -9,11 +9,12 @@ use crate::{
     plan::{Ask, Step, SweepPlan, Swept},
 };
 
-/// Deletes what the tenure of `claim` may delete (protocol.md, "Sweep"): dead epochs at any time, superseded snapshots once `newest` is known to be
-/// the tenure's own ([`OwnManifests::newest`]). `floor`: as the opening met it.
+/// Deletes what the tenure of `claim` may delete (protocol.md, "Sweep"): dead epochs at any time, superseded
+/// snapshots once `newest` is known to be the tenure's own ([`OwnManifests::newest`]). `floor`: as the opening
+/// met it.
 ///
-/// Runs beside the tenure's other work, never inside an opening (contract row S1). An error ends it with nothing more deleted; it is not repeated
-/// here (S2).
+/// Runs beside the tenure's other work, never inside an opening (contract row S1). An error ends it with
+/// nothing more deleted; it is not repeated here (S2).
 pub async fn sweep(
     ctx: &SnapshotContext,
     claim: &Claim,
@@ -30,8 +31,8 @@ pub async fn sweep(
     }
 }
 
-/// Deletes the images of the tenure's own superseded manifests, as far as it remembers them: one deletion per publish and no listing.
-/// Answers how many objects went; an error ends it, and the next call begins again.
+/// Deletes the images of the tenure's own superseded manifests, as far as it remembers them: one deletion per
+/// publish and no listing. Answers how many objects went; an error ends it, and the next call begins again.
 pub async fn trim(
     ctx: &SnapshotContext,
     claim: &Claim,

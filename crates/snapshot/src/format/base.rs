@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// What a tenure writes first in its epoch: the snapshot that it starts from. Whatever an older epoch uploads after that is never read.
+/// What a tenure writes first in its epoch: the snapshot that it starts from. Whatever an older epoch uploads
+/// after that is never read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::{Format, document};
 
-/// A floor object's body. Its name says the floor, and its presence is what counts; the body is for people. It holds nothing of the
-/// tenant and stays for ever.
+/// A floor object's body. Its name says the floor, and its presence is what counts; the body is for people. It
+/// holds nothing of the tenant and stays for ever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FloorRecord {

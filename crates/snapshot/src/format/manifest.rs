@@ -30,7 +30,8 @@ pub struct Manifest {
     pub epoch: Epoch,
     /// The number within the epoch.
     pub number: SnapshotNumber,
-    /// Whether it was meant as the epoch's last one. Nothing rests on it yet: a successor seals all the same (protocol.md, "Publish").
+    /// Whether it was meant as the epoch's last one. Nothing rests on it yet: a successor seals all the same
+    /// (protocol.md, "Publish").
     pub closed: bool,
     /// What it consists of.
     pub parts: Vec<Part>,

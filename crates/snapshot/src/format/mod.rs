@@ -1,4 +1,5 @@
-//! The persisted formats: small JSON objects, each with a format number that a reader refuses when it is newer than it knows.
+//! The persisted formats: small JSON objects, each with a format number that a reader refuses when it is newer
+//! than it knows.
 
 mod base;
 mod digest;

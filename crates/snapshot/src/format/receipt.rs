@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::Format;
 
-/// What a forget did, proved by a listing (design.md section 4). Stored in the tenant's row; a repeated forget answers it.
+/// What a forget did, proved by a listing (design.md section 4). Stored in the tenant's row; a repeated forget
+/// answers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receipt {

@@ -24,8 +24,8 @@ pub struct Cleared {
     pub younger: Vec<Epoch>,
 }
 
-/// The floor object, then deletions until a listing shows nothing at or below the floor, as a machine. Only for a floor that the row has
-/// had: the row first, the floor object second, deletions last.
+/// The floor object, then deletions until a listing shows nothing at or below the floor, as a machine. Only for
+/// a floor that the row has had: the row first, the floor object second, deletions last.
 #[derive(Clone, Debug)]
 pub struct ClearPlan {
     layout: Layout,

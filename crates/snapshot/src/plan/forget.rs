@@ -81,7 +81,8 @@ impl ForgetPlan {
                 let floor = forgotten.floor;
                 let Some(epoch) = epochs.pop_front() else { return Ok(()) };
                 let base = body.map(|body| Base::decode(&self.layout.base(epoch), &body)).transpose()?;
-                // It opened without knowing of the floor: the row was rewound, and was not ours when the floor was raised.
+                // It opened without knowing of the floor: the row was rewound, and was not ours when the floor
+                // was raised.
                 if matches!(base, Some(Base::Pinned(pin)) if pin.floor < floor) {
                     return Err(self.fenced());
                 }

@@ -1,8 +1,8 @@
 //! What is done, and in which order: pure plans.
 //!
-//! Each plan is driven alike: `next` says the [`Step`], which is an [`Ask`] or the end; `feed` takes the [`Answer`]. Until it is fed, `next`
-//! says the same again: a step without an answer is simply asked again, or the plan is given up, and both are safe at every step.
-//! No plan sees a clock, a store or a task.
+//! Each plan is driven alike: `next` says the [`Step`], which is an [`Ask`] or the end; `feed` takes the
+//! [`Answer`]. Until it is fed, `next` says the same again: a step without an answer is simply asked again, or
+//! the plan is given up, and both are safe at every step. No plan sees a clock, a store or a task.
 
 mod clear;
 mod forget;

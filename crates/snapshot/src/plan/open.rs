@@ -308,7 +308,8 @@ impl OpenPlan {
         Ok(state)
     }
 
-    /// Goes on to `then` where the epoch lies above the floor, and above it otherwise: a rewound row forgets its floor.
+    /// Goes on to `then` where the epoch lies above the floor, and above it otherwise: a rewound row forgets
+    /// its floor.
     fn with_floor(&mut self, floor: Floor, then: impl FnOnce() -> State) -> Result<State, SnapshotError> {
         self.floor = self.floor.max(floor);
         match self.floor.epoch() {
@@ -444,7 +445,10 @@ impl OpenPlan {
             (Check::OwnBase, Answer::Got(body)) => {
                 let key = self.layout.base(self.claim.epoch);
                 let base = body.map(|body| Base::decode(&key, &body)).transpose()?;
-                let ours = |base: &Base| matches!(base, Base::Pinned(pin) if pin.tenure_id == self.claim.tenure && pin.attempt == self.attempt);
+                let ours = |base: &Base| match base {
+                    Base::Pinned(pin) => pin.tenure_id == self.claim.tenure && pin.attempt == self.attempt,
+                    Base::Sealed(_) => false,
+                };
                 if !base.as_ref().is_some_and(ours) {
                     return Err(self.fenced(FencedReason::Sealed));
                 }

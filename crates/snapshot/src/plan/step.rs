@@ -16,7 +16,8 @@ pub enum Ask {
     List,
     /// Read a small object. Answered by [`Answer::Got`].
     Get(BlobKey),
-    /// Put a small object if absent. An error without an answer leaves the step as it is: the same put again. Answered by [`Answer::Put`].
+    /// Put a small object if absent. An error without an answer leaves the step as it is: the same put again.
+    /// Answered by [`Answer::Put`].
     Put {
         /// Its name.
         key: BlobKey,
@@ -25,7 +26,8 @@ pub enum Ask {
     },
     /// Put the encoded image, if absent, under a name that is this attempt's alone. Answered by [`Answer::Put`].
     Upload(BlobKey),
-    /// Download, verify and decode the parts of a manifest. Answered by [`Answer::Fetched`] or [`Answer::PartMissing`].
+    /// Download, verify and decode the parts of a manifest. Answered by [`Answer::Fetched`] or
+    /// [`Answer::PartMissing`].
     Fetch(Box<Manifest>),
     /// Raise the row's epoch past `beyond`, if the row is this claim's. Answered by [`Answer::Advanced`].
     Advance {

@@ -26,7 +26,8 @@ const NAMES_KEPT: usize = 2;
 /// What a sweep leaves although nothing live needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// How long the bases and seals of superseded epochs stay: deleting a fence un-fences whoever still sleeps behind it.
+    /// How long the bases and seals of superseded epochs stay: deleting a fence un-fences whoever still sleeps
+    /// behind it.
     pub fences: Duration,
     /// How many superseded snapshots stay whole, newest first.
     pub superseded: usize,
@@ -41,8 +42,8 @@ pub struct Swept {
     pub bytes: u64,
 }
 
-/// A sweep as a machine. Nothing superseded goes before the tenure's first manifest that it knows to be its own; what is dead goes at any
-/// time.
+/// A sweep as a machine. Nothing superseded goes before the tenure's first manifest that it knows to be its
+/// own; what is dead goes at any time.
 #[derive(Clone, Debug)]
 pub struct SweepPlan {
     layout: Layout,
@@ -196,8 +197,8 @@ impl SweepPlan {
         })
     }
 
-    /// The superseded epochs whose fences may go, as far as the bases that were read tell, and the base to be read next. Oldest first, up to the
-    /// first that stays: what is younger was superseded later.
+    /// The superseded epochs whose fences may go, as far as the bases that were read tell, and the base to be
+    /// read next. Oldest first, up to the first that stays: what is younger was superseded later.
     fn expired(&self, bodies: &Bodies) -> (Vec<Epoch>, Option<Epoch>) {
         let mut expired = Vec::new();
         if self.newest.is_none() {
@@ -243,7 +244,8 @@ impl SweepPlan {
             let old = old.filter(|at| bodies.names.get(at) != Some(&true));
             queue.extend(old.map(|at| (Ask::Delete(self.layout.manifest(at)), 0)));
         }
-        // Manifests and seals of our own epoch stay: a successor's seal would land on a freed name and lose what came after.
+        // Manifests and seals of our own epoch stay: a successor's seal would land on a freed name and lose
+        // what came after.
         let own = self.seen.epochs.get(&self.claim.epoch).into_iter().flat_map(|facts| &facts.images);
         let own = own.filter(|image| image.number < newest.number && !stays(&image.key));
         queue.extend(own.map(|image| (Ask::Delete(image.key.clone()), image.len)));

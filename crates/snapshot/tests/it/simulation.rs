@@ -1,6 +1,7 @@
-//! Whole lives of a tenant, step by step and in any order, against protocol.md's rules: several tenures at once, each stalled
-//! between any two steps, crashes, lost answers, puts that are executed long after their caller saw an error, half-done
-//! deletions, lease rows that fall back to an earlier state, and clocks that lie without bound.
+//! Whole lives of a tenant, step by step and in any order, against protocol.md's rules: several tenures at
+//! once, each stalled between any two steps, crashes, lost answers, puts that are executed long after their
+//! caller saw an error, half-done deletions, lease rows that fall back to an earlier state, and clocks that lie
+//! without bound.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -272,8 +273,9 @@ impl Life {
             "an epoch is served by one tenure"
         );
         let pinned_at = pins.last().expect("it pinned").0;
-        // Rules 1 and 3: the newest publish that was put before the pin, unless a forget covered it. One that has raised its
-        // floor in a row that was rewound since covers it or does not: whether anybody still knows of it decides.
+        // Rules 1 and 3: the newest publish that was put before the pin, unless a forget covered it. One that
+        // has raised its floor in a row that was rewound since covers it or does not: whether anybody still
+        // knows of it decides.
         let rows = self.rows.iter().chain([&self.world.row]).map(|row| row.floor);
         let floors: BTreeSet<_> = rows.chain([*floor]).filter(|raised| raised >= floor).collect();
         let newest_above = |floor: Floor| {
