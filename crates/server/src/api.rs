@@ -125,7 +125,25 @@ async fn not_that_method(State(_): State<AppState>) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use axum::{body::Body, extract::Request, routing::get};
+    use tower::ServiceExt as _;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_that_tells_nothing_of_it() {
+        #[expect(clippy::unused_async, reason = "a handler is async")]
+        async fn broken() -> &'static str {
+            panic!("what another caller sent")
+        }
+        let router: Router = Router::new().route("/", get(broken)).layer(CatchPanicLayer::custom(of_panic));
+        let answered = router.oneshot(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(answered.status(), 500);
+        let body = axum::body::to_bytes(answered.into_body(), 10_000).await.unwrap();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        assert!(body.contains("\"internal\"") && body.contains("\"unknown\""), "{body}");
+        assert!(!body.contains("another caller"), "{body}");
+    }
 
     #[test]
     fn every_operation_has_an_id_of_its_own_and_a_problem_or_a_probe() {

@@ -41,3 +41,14 @@ pub(crate) fn log_transition(event: &TenureEvent) {
         _ => tracing::info!(%key, "{name}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_is_none_names_its_key() {
+        let settings = LogSettings { filter: "a=b=c".to_owned(), ..LogSettings::default() };
+        assert!(init_telemetry(&settings).unwrap_err().to_string().contains("`log.filter`"));
+    }
+}

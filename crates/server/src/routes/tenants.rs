@@ -221,7 +221,7 @@ pub(crate) struct ForgetPreview {
 }
 
 /// Forgets a tenant: everything of it is deleted, here and in the store, and proven gone. The answer is the receipt; a repeated
-/// forget answers the same one.
+/// forget answers the same one. `If-Match` is looked at before the forget begins, not while it runs.
 #[utoipa::path(
     delete,
     path = "/v1/orgs/{org}/tenants/{tenant}",

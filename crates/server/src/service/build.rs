@@ -178,6 +178,7 @@ fn router_options(
         drain_timeout: config.drain_timeout,
         close_concurrency: config.snapshot.close_concurrency,
         idle_after: config.idle_after,
+        uploads_max: config.snapshot.uploads_max,
         upload_timeout: config.snapshot.upload_timeout,
         open_tenants_max: limits.open_tenants_max,
         ledger,
