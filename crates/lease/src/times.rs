@@ -8,7 +8,7 @@ use crate::LeaseTimesError;
 
 /// The longest ttl: what a crashed owner's tenants may have to be waited for.
 const TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// The most claims that one renewal carries (measured.md section 3: a statement of a few milliseconds).
+/// The most claims that one renewal carries (measured: a statement of a few milliseconds).
 const CHUNK_MAX: usize = 1_000;
 
 /// How long a lease runs, and how much of that is not counted on.

@@ -20,8 +20,8 @@ const PREFIX: &str = "leasehold_";
 
 /// Every object of ours as (type, name, table, text), in the order in which they are created.
 ///
-/// - `events.seq` is a plain rowid: events are never deleted, so AUTOINCREMENT would buy nothing for its 31 %
-///   (measured.md 2).
+/// - `events.seq` is a plain rowid: events are never deleted, so AUTOINCREMENT would buy nothing for its
+///   31 % (measured).
 /// - The index on the caller's key is what a write costs beyond its row: in random order every append dirties a page
 ///   of its own, in rising order all share the last one (4.8 MB against 0.55 MB of changed pages per 1,000 appends).
 ///   It therefore keeps the keys as they are, so that whoever sends rising keys pays little; a hash of the key would

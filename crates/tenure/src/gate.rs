@@ -214,3 +214,100 @@ impl Gate for OutsideGate {
         self.gate.check(false)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use leasehold_types::{SystemClock, Timestamp};
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Counted(AtomicU32);
+
+    impl Drained for Counted {
+        fn drained(&self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn state(phase: Phase, lease: LeaseState) -> State {
+        State { phase, lease, ..State::opening() }
+    }
+
+    const PHASES: [Phase; 7] = [
+        Phase::Opening,
+        Phase::Serving,
+        Phase::Draining,
+        Phase::Flushing,
+        Phase::Forgetting,
+        Phase::Abandoning,
+        Phase::Released,
+    ];
+    const LEASES: [LeaseState; 4] = [
+        LeaseState::Held,
+        LeaseState::Lapsed,
+        LeaseState::Lost(FencedReason::Lost),
+        LeaseState::Lost(FencedReason::Sealed),
+    ];
+
+    /// The word says what the state says, for every state there is.
+    #[test]
+    fn the_word_refuses_as_the_state_does() {
+        let gate = TenureGate::new(Arc::new(SystemClock));
+        for phase in PHASES {
+            for lease in LEASES {
+                let state = state(phase, lease);
+                gate.show(state);
+                let word = gate.word.load(Ordering::Acquire);
+                assert_eq!(refusal_of(word, false), state.refusal(), "{state:?}");
+                let work = match phase {
+                    Phase::Draining if lease == LeaseState::Held => None,
+                    Phase::Draining => State { phase: Phase::Serving, ..state }.refusal(),
+                    _ => state.refusal(),
+                };
+                assert_eq!(refusal_of(word, true), work, "work in {state:?}");
+            }
+        }
+    }
+
+    /// A clock that tests set.
+    #[derive(Debug, Default)]
+    struct At(AtomicU64);
+
+    impl Clock for At {
+        fn now(&self) -> Moment {
+            Moment::from_nanos(self.0.load(Ordering::SeqCst))
+        }
+
+        fn wall(&self) -> Timestamp {
+            Timestamp::from_millis(0)
+        }
+    }
+
+    #[test]
+    fn without_a_lease_nobody_comes_in() {
+        let gate = Arc::new(TenureGate::new(Arc::new(At::default())));
+        gate.show(state(Phase::Serving, LeaseState::Held));
+        assert_eq!(gate.enter().unwrap_err(), Refusal::Fenced(FencedReason::Lapsed));
+        assert_eq!(gate.in_flight(), 0);
+    }
+
+    #[test]
+    fn the_last_to_leave_a_closed_gate_says_so_once() {
+        let gate = Arc::new(TenureGate::new(Arc::new(At::default())));
+        let counted: Arc<Counted> = Arc::default();
+        let driver: Weak<dyn Drained> = Arc::downgrade(&counted) as Weak<dyn Drained>;
+        gate.on_drained(driver);
+        // Two calls that came in while it served.
+        gate.show(state(Phase::Serving, LeaseState::Held));
+        gate.word.fetch_add(2 * FLIGHT_ONE, Ordering::SeqCst);
+        gate.show(state(Phase::Draining, LeaseState::Held));
+        assert_eq!(gate.in_flight(), 2, "showing a phase does not lose who is inside");
+        gate.leave();
+        assert_eq!(counted.0.load(Ordering::SeqCst), 0);
+        gate.leave();
+        assert_eq!(counted.0.load(Ordering::SeqCst), 1);
+    }
+}

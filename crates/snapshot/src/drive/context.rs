@@ -26,7 +26,7 @@ pub struct SnapshotOptions {
     /// [`INLINE_BYTES_MAX`](crate::format::INLINE_BYTES_MAX). 0: every image is an object of its own. Readers
     /// read both.
     pub inline_bytes_max: u64,
-    /// zstd's level (measured.md section 2: 1 is as small as 3 here, and faster).
+    /// zstd's level (measured: 1 is as small as 3 here, and faster).
     pub zstd_level: i32,
     /// How calls are repeated.
     pub retry: Retry,
