@@ -132,7 +132,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_a_problem_that_tells_nothing_of_it() {
-        #[expect(clippy::unused_async, reason = "a handler is async")]
         async fn broken() -> &'static str {
             panic!("what another caller sent")
         }
