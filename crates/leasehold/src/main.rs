@@ -1,2 +1,26 @@
-//! Placeholder.
-fn main() {}
+//! The one binary: `leasehold serve` is a replica, the other verbs look after tenants, their snapshots and what a crash left.
+
+mod cli;
+mod client;
+mod data_dir;
+mod error;
+mod exit;
+mod new_file;
+mod output;
+mod problem;
+mod progress;
+mod run;
+mod salvage;
+mod serve;
+mod signals;
+mod snapshot;
+mod tenant;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::parse() {
+        Ok(cli) => run::run(cli),
+        Err(exit) => exit,
+    }
+}

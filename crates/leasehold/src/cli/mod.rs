@@ -1,0 +1,15 @@
+//! The command line, as it is written.
+
+mod root;
+mod salvage;
+mod serve;
+mod snapshot;
+mod tenant;
+mod which;
+
+pub(crate) use root::{Cli, Command, parse};
+pub(crate) use salvage::{SalvageArgs, SalvageExport, SalvageList, SalvageVerb};
+pub(crate) use serve::ServeArgs;
+pub(crate) use snapshot::{SnapshotArgs, SnapshotList, SnapshotRestore, SnapshotVerb, SnapshotVerify};
+pub(crate) use tenant::{TenantArgs, TenantExport, TenantForget, TenantList, TenantVerb};
+pub(crate) use which::Which;

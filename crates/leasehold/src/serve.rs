@@ -1,0 +1,107 @@
+//! `leasehold serve`: parse, bind, run.
+
+use leasehold_server::{Config, Service, StartError, banner, bind, init_telemetry};
+use serde_json::json;
+
+use crate::{
+    cli::ServeArgs,
+    error::CliError,
+    output::{Output, path_text},
+    signals,
+};
+
+/// Runs a replica until it is told to go. `Ok`: everything that it had acknowledged is in the store.
+pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<(), CliError> {
+    // First, so that whoever asks early is heard.
+    let shutdown = signals::shutdowns()?;
+    let config = configuration(args, environment())?;
+    init_telemetry(&config.log).map_err(StartError::from)?;
+    let service = Service::build(config).await?;
+    let listener = bind(service.config()).await?;
+    let addr = listener
+        .local_addr()
+        .map_err(|source| StartError::Listen { listen: service.config().listen_addr(), source })?;
+    let (config, replica) = (service.config(), service.replica());
+    let document = json!({
+        "address": format!("http://{addr}"),
+        "replica": replica,
+        "data_dir": path_text(&config.data_dir),
+    });
+    output.show(&document, |out| {
+        if config.dev {
+            out.write_all(banner(config, replica, addr).as_bytes())
+        } else {
+            writeln!(out, "replica {replica} listens on http://{addr}")
+        }
+    })?;
+    Ok(service.run(listener, shutdown).await?)
+}
+
+/// The command line before the environment before the file before the defaults.
+fn configuration(
+    args: ServeArgs,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<Config, StartError> {
+    let ServeArgs { dev, config: file, data_dir, listen, replica } = args;
+    // Checked with the rest, and so given the same way.
+    let listen = listen.map(|listen| ("LEASEHOLD_LISTEN".to_owned(), listen.to_string()));
+    let mut config = Config::load(file.as_deref(), environment.chain(listen))?;
+    config.dev = dev;
+    if let Some(data_dir) = data_dir {
+        config.data_dir = data_dir;
+    }
+    if replica.is_some() {
+        config.replica = replica;
+    }
+    Ok(config)
+}
+
+/// What is text in the environment; no key is anything else.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_types::ErrorCode;
+
+    use super::*;
+
+    fn variable(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn the_command_line_goes_before_the_environment() {
+        let args = ServeArgs {
+            dev: true,
+            data_dir: Some("/tmp/cli".into()),
+            listen: Some("127.0.0.1:1".parse().unwrap()),
+            replica: Some("cli".parse().unwrap()),
+            ..ServeArgs::default()
+        };
+        let environment = [
+            variable("LEASEHOLD_LISTEN", "0.0.0.0:2"),
+            variable("LEASEHOLD_DATA_DIR", "/tmp/env"),
+            variable("LEASEHOLD_REPLICA", "env"),
+            variable("LEASEHOLD_TTL", "3s"),
+            variable("LEASEHOLD_URL", "http://127.0.0.1:7400"),
+        ];
+        let config = configuration(args, environment.into_iter()).unwrap();
+        assert_eq!(config.listen.unwrap().port(), 1);
+        assert_eq!(config.data_dir, std::path::Path::new("/tmp/cli"));
+        assert_eq!(config.replica.unwrap().as_str(), "cli");
+        assert_eq!(config.ttl.as_secs(), 3);
+        assert!(config.dev);
+    }
+
+    #[test]
+    fn an_address_that_others_reach_is_refused() {
+        let args =
+            ServeArgs { dev: true, listen: Some("0.0.0.0:1".parse().unwrap()), ..ServeArgs::default() };
+        let error = configuration(args, std::iter::empty()).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidConfiguration);
+        assert!(error.to_string().contains("0.0.0.0:1"), "{error}");
+    }
+}

@@ -1,0 +1,10 @@
+//! `leasehold snapshot ...`: a data directory's blob store, read without a replica.
+
+mod document;
+mod list;
+mod perform;
+mod restore;
+mod store;
+mod verify;
+
+pub(crate) use perform::perform;

@@ -1,0 +1,39 @@
+//! A tenant leaves its replica: with everything published, or at once.
+
+use leasehold_types::LeaseKey;
+use reqwest::Method;
+use serde::Deserialize as _;
+
+use super::status::Status;
+use crate::{
+    client::{Call, Client},
+    error::CliError,
+    output::Output,
+};
+
+pub(super) async fn handoff(client: &Client, key: &LeaseKey, output: Output) -> Result<(), CliError> {
+    let bar = output.progress().spinner(&format!("handing {key} off"));
+    let document = client.document(&Call::of_tenant(Method::POST, key).verb("handoff")).await?;
+    drop(bar);
+    let status = Status::deserialize(&document).unwrap_or_default();
+    output.show(&document, |out| match status.state.as_str() {
+        "released" => {
+            writeln!(out, "{key} is handed off: nobody has it open, epoch {} is published", status.epoch)
+        }
+        state => writeln!(out, "{key} is handed off and {state} again, in epoch {}", status.epoch),
+    })
+}
+
+pub(super) async fn abandon(client: &Client, key: &LeaseKey, output: Output) -> Result<(), CliError> {
+    let document =
+        client.document(&Call::of_tenant(Method::POST, key).verb("abandon").follows_state()).await?;
+    let status = Status::deserialize(&document).unwrap_or_default();
+    output.show(&document, |out| match status.state.as_str() {
+        "released" => writeln!(
+            out,
+            "nobody has {key} open: what epoch {} had not published is kept on its replica (leasehold salvage list {key})",
+            status.epoch
+        ),
+        state => writeln!(out, "{key} was abandoned and is {state} again, in epoch {}", status.epoch),
+    })
+}

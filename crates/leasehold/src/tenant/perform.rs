@@ -1,0 +1,24 @@
+//! Each verb to its file.
+
+use crate::{
+    cli::{TenantArgs, TenantVerb},
+    client::Client,
+    error::CliError,
+    exit::Exit,
+    output::Output,
+    tenant::{export, forget, list, move_away, snapshot, status},
+};
+
+pub(crate) async fn perform(args: TenantArgs, output: Output) -> Result<Exit, CliError> {
+    let client = Client::new(args.endpoint, args.timeout)?;
+    match args.verb {
+        TenantVerb::Status(tenant) => status::status(&client, &tenant.key, output).await,
+        TenantVerb::List(args) => list::list(&client, &args, output).await,
+        TenantVerb::Snapshot(tenant) => snapshot::snapshot(&client, &tenant.key, output).await,
+        TenantVerb::Handoff(tenant) => move_away::handoff(&client, &tenant.key, output).await,
+        TenantVerb::Abandon(tenant) => move_away::abandon(&client, &tenant.key, output).await,
+        TenantVerb::Forget(args) => forget::forget(&client, &args, output).await,
+        TenantVerb::Export(args) => export::export(&client, &args, output).await,
+    }?;
+    Ok(Exit::Done)
+}
