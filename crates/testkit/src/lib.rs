@@ -1,12 +1,14 @@
 //! What the suites share: manual clocks, faulty stores (wrappers), fleets, conformance suites.
 //!
-//! Fleets, and what stands on them, come with the feature `fleet`.
+//! Fleets, and what stands on them, come with the feature `fleet`; cases that must not compile with `compile-fail`.
 
 #[cfg(feature = "fleet")]
 mod alone;
 #[cfg(feature = "fleet")]
 mod calls;
 mod clock;
+#[cfg(feature = "compile-fail")]
+pub mod compile_fail;
 pub mod conformance;
 #[cfg(feature = "fleet")]
 mod embedded;
@@ -40,4 +42,4 @@ pub use fleet::{Fleet, MARGIN, Replica, TTL, tenant};
 pub use pair::Pair;
 pub use small_disk::SmallDisk;
 #[cfg(feature = "fleet")]
-pub use waiting::{PATIENCE, eventually, pass, within};
+pub use waiting::{PATIENCE, eventually, pass, waits, within};

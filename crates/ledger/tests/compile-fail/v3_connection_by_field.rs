@@ -3,6 +3,7 @@
 use leasehold_ledger::View;
 
 fn reach(view: &View<'_>) {
+    //@ error[E0616]: field `session` of struct `View` is private
     let _ = &view.session.connection;
 }
 

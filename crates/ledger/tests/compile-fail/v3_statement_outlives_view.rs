@@ -3,6 +3,7 @@
 use leasehold_ledger::{PreparedStatement, View};
 
 fn longer<'a>(view: View<'a>) -> PreparedStatement<'a> {
+    //@ error[E0515]: referencing function parameter `view`
     view.prepare("SELECT 1").unwrap()
 }
 

@@ -1,9 +1,12 @@
 //! Past a bound a call gets a typed error, and the ledger goes on.
 
-use leasehold_ledger::{LedgerOptions, Limits, Statement, Value};
+use std::sync::Arc;
+
+use leasehold_ledger::{Gate, LedgerOptions, Limits, OpenGate, Statement, Value, ledger_path};
+use leasehold_testkit::SmallDisk;
 use leasehold_types::ErrorCode::{self, SqlError, TooLarge};
 
-use crate::fixture::{World, event, json};
+use crate::fixture::{self, World, event, json};
 
 const COUNT: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100000) ";
 
@@ -86,18 +89,21 @@ fn a_file_that_is_full_refuses_what_does_not_fit_and_keeps_the_rest() {
     leasehold_ledger::verify_file(&image.path).unwrap();
 }
 
-/// The bound is the process's and would be felt by every other test, so this one has a process of its own.
+/// The bound is the process's and would be felt by every other test, so the test runs itself again in a process of
+/// its own.
 #[test]
 fn memory_is_bounded_for_all_ledgers_together() {
+    const ALONE: &str = "LEASEHOLD_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return a_statement_past_the_memory_of_the_process_is_refused();
+    }
     let own = std::env::current_exe().unwrap();
-    let test = "bounds::a_statement_past_the_memory_of_the_process_is_refused";
-    let output = std::process::Command::new(own).args(["--ignored", "--exact", test]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    let this = ["--exact", "bounds::memory_is_bounded_for_all_ledgers_together"];
+    let output = std::process::Command::new(own).args(this).env(ALONE, "1").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
 }
 
-#[test]
-#[ignore = "run by memory_is_bounded_for_all_ledgers_together"]
 fn a_statement_past_the_memory_of_the_process_is_refused() {
     leasehold_ledger::limit_memory(64 * 1024 * 1024).unwrap();
     let world = World::new();
@@ -110,34 +116,35 @@ fn a_statement_past_the_memory_of_the_process_is_refused() {
     assert_eq!(world.kinds(), ["a", "b"]);
 }
 
-/// Needs a directory on a file system of a few MB, which takes rights that a test run has not everywhere:
-/// `LEASEHOLD_SMALL_DIR=/mnt/small cargo test -p leasehold-ledger -- --ignored full_disk`.
 #[test]
-#[ignore = "needs a small file system in LEASEHOLD_SMALL_DIR"]
 fn a_full_disk_acknowledges_nothing_and_the_ledger_goes_on_when_there_is_room() {
-    let dir = std::path::PathBuf::from(std::env::var_os("LEASEHOLD_SMALL_DIR").unwrap());
-    let path = dir.join("ledger.db");
-    leasehold_ledger::remove_files(&path).unwrap();
-    let ledger = crate::fixture::open(&path, 1);
-    let gate: std::sync::Arc<dyn leasehold_ledger::Gate> = std::sync::Arc::new(leasehold_ledger::OpenGate);
-    let filler = dir.join("filler");
+    let disk = match SmallDisk::mount(4 * 1024 * 1024) {
+        Ok(disk) => disk,
+        Err(reason) => return println!("skipped: no small disk here: {reason}"),
+    };
+    let ledger = fixture::open(&ledger_path(disk.path()), 1);
+    let gate: Arc<dyn Gate> = Arc::new(OpenGate);
     let big = event("a").with_payload(json(&format!("\"{}\"", "x".repeat(20_000))));
     ledger.append(&gate, std::slice::from_ref(&big)).unwrap();
-    let _ = std::fs::write(&filler, vec![0; 64 * 1024 * 1024]);
+    let filler = disk.path().join("filler");
+    assert!(std::fs::write(&filler, vec![0; 8 * 1024 * 1024]).is_err(), "the disk is full");
     let mut appended = 1;
     let error = loop {
         match ledger.append(&gate, std::slice::from_ref(&big)) {
             Ok(_) => appended += 1,
             Err(error) => break error,
         }
+        assert!(appended < 1_000, "the disk never fills");
     };
     assert_eq!(error.code(), ErrorCode::DiskFull, "{error}");
-    assert_eq!(ledger.take_image(&dir.join("image.db")).unwrap_err().code(), ErrorCode::DiskFull);
-    assert_eq!(crate::fixture::kinds(&ledger, &gate).len(), appended);
+    let image = disk.path().join("image.db");
+    assert_eq!(ledger.take_image(&image).unwrap_err().code(), ErrorCode::DiskFull);
+    assert_eq!(fixture::kinds(&ledger, &gate).len(), appended);
+
     std::fs::remove_file(&filler).unwrap();
     ledger.append(&gate, &[big]).unwrap();
-    assert_eq!(crate::fixture::kinds(&ledger, &gate).len(), appended + 1);
+    assert_eq!(fixture::kinds(&ledger, &gate).len(), appended + 1);
     ledger.quick_check().unwrap();
-    drop(ledger);
-    leasehold_ledger::remove_files(&path).unwrap();
+    let taken = ledger.take_image(&image).unwrap();
+    leasehold_ledger::verify_file(&taken.path).unwrap();
 }

@@ -1,4 +1,4 @@
-//! No other view can be put in its place: there is none to take, and another run's has another lifetime.
+//! A view stays where the run put it: another run's has another lifetime, and a borrowed one is not given away.
 
 use std::{mem, sync::Arc};
 
@@ -8,6 +8,7 @@ fn swapped(one: &Ledger, other: &Ledger, gate: &Arc<dyn Gate>) {
     let _ = one.run(gate, |first| {
         other
             .run(gate, |second| {
+                //@ error[E0521]: borrowed data escapes outside of closure
                 mem::swap(first, second);
                 Ok::<_, LedgerError>(())
             })
@@ -15,25 +16,10 @@ fn swapped(one: &Ledger, other: &Ledger, gate: &Arc<dyn Gate>) {
     });
 }
 
-fn taken(ledger: &Ledger, gate: &Arc<dyn Gate>) {
-    let _ = ledger.run(gate, |view| {
-        let view = mem::take(view);
-        drop(view);
-        Ok::<_, LedgerError>(())
-    });
-}
-
 fn moved(ledger: &Ledger, gate: &Arc<dyn Gate>) {
     let _ = ledger.run(gate, |view| {
+        //@ error[E0507]: cannot move out of `*view`
         drop(*view);
-        Ok::<_, LedgerError>(())
-    });
-}
-
-fn cloned(ledger: &Ledger, gate: &Arc<dyn Gate>) {
-    let _ = ledger.run(gate, |view| {
-        let own: leasehold_ledger::View<'_> = view.clone();
-        drop(own);
         Ok::<_, LedgerError>(())
     });
 }
