@@ -191,9 +191,12 @@ impl Tenure {
 
     /// What counts in the snapshot store, brought to `image`.
     async fn decide(&self, lease: &Arc<HeldLease>, image: &std::path::Path) -> Result<Opened, TenureError> {
-        // While the row's epoch may be raised, a refusal of the one we know says nothing.
+        // While the row's epoch may be raised, a refusal of the one we know says nothing; once it is, the keeper names it.
         let motion = lease.epoch_in_motion();
-        let stop = || self.stopped();
+        let stop = |claim: &Claim| {
+            motion.settle(claim.epoch);
+            self.stopped()
+        };
         let opened = leasehold_snapshot::open(
             &self.shared.snapshots,
             lease.claim(),

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use futures::{StreamExt as _, stream};
 use leasehold_lease::{HeldOptions, Keeper, KeeperOptions};
 use leasehold_snapshot::{Receipt, SnapshotContext};
-use leasehold_types::{LeaseKey, Refusal};
+use leasehold_types::{FencedReason, LeaseKey, Refusal};
 
 use tokio::sync::Semaphore;
 
@@ -22,6 +22,8 @@ use crate::{
 const LOOKS_MAX: u32 = 64;
 
 /// Holds at most one tenure per tenant. Cheap to clone; all clones are one router.
+///
+/// Dropping the last clone closes nothing: what is open stays open and is renewed until the process ends. [`close`](Self::close) hands it off.
 #[derive(Clone)]
 pub struct Router {
     shared: Arc<Shared>,
@@ -172,7 +174,11 @@ impl Router {
         for _ in 0..LOOKS_MAX {
             let slot = self.shared.table.lock().by_key.get(key).cloned();
             match slot {
-                Some(Slot::Open(tenure)) => return Handle::new(tenure).forget().await,
+                Some(Slot::Open(tenure)) => match Handle::new(tenure).forget().await {
+                    // It ended between the look and the call: there is another way now.
+                    Err(TenureError::Fenced { reason: FencedReason::Released, .. }) => {}
+                    outcome => return outcome,
+                },
                 Some(Slot::Opening(tenure)) => {
                     tenure.feed(Event::StopAsked, &Cause::default());
                     until_ended(&tenure).await;

@@ -44,7 +44,7 @@ mod tests {
         replica: &ReplicaId,
         path: &Path,
     ) {
-        sent(open(ctx, claim.clone(), Floor::NONE, Duration::ZERO, path, &|| false));
+        sent(open(ctx, claim.clone(), Floor::NONE, Duration::ZERO, path, &|_| false));
         sent(publish(ctx, claim, own, image, false, &|| Ok(())));
         sent(resume(ctx, claim, own));
         sent(trim(ctx, claim, own));

@@ -34,8 +34,8 @@ pub struct Opened {
 /// Opens the tenant of `claim`, whose row has `floor`, and brings what it starts from to `into`, a database
 /// file in an existing directory; what is there is replaced (protocol.md, "Open").
 ///
-/// `stop` is asked between steps. The lease is renewed at the end only: whoever opens large tenants renews it
-/// meanwhile. Cancel-safe: a dropped opening leaves at most a scratch file's name beside `into`, and what it
+/// `stop` is asked before each step, with the claim as it stands: its epoch may have been raised, and whoever renews the
+/// lease meanwhile has to name that one. Here the lease is renewed at the end only. Cancel-safe: a dropped opening leaves at most a scratch file's name beside `into`, and what it
 /// put into the store is stepped over by the next.
 pub async fn open(
     ctx: &SnapshotContext,
@@ -43,7 +43,7 @@ pub async fn open(
     floor: Floor,
     ttl: Duration,
     into: &Path,
-    stop: &(dyn Fn() -> bool + Send + Sync),
+    stop: &(dyn Fn(&Claim) -> bool + Send + Sync),
 ) -> Result<Opened, SnapshotError> {
     let layout = Layout::new(&claim.key);
     let (attempt, at) = (ctx.entropy.attempt_id(), ctx.clock.wall());
@@ -63,7 +63,7 @@ pub async fn open(
                 return Ok(Opened { claim, floor, renewed_sent_at, restored, own, seen });
             }
         };
-        if stop() {
+        if stop(plan.claim()) {
             return Err(SnapshotError::Stopped { key: layout.key().clone() });
         }
         let answer = match &ask {

@@ -42,7 +42,7 @@ async fn an_opening_stops_at_its_next_step() {
     let stage = stage();
     let (claim, floor) = stage.acquire("a").await;
     let steps = std::sync::atomic::AtomicU32::new(0);
-    let stop = || steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 2;
+    let stop = |_: &_| steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 2;
     let error = open(&stage.ctx, claim, floor, TTL, &stage.ledger(), &stop).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::Draining);
     assert_eq!(stage.names(), [""; 0], "it had read the floors and the listing");
@@ -83,6 +83,23 @@ async fn an_advance_whose_answer_was_lost_is_adopted() {
 }
 
 #[tokio::test]
+async fn whoever_renews_meanwhile_learns_of_a_raised_epoch_before_the_next_step() {
+    let stage = stage();
+    let unknown = format!("{}/e00000007/unknown", stage.key).parse().unwrap();
+    stage.blobs.put_if_absent(&unknown, bytes::Bytes::new().into()).await.unwrap();
+    let (claim, floor) = stage.acquire("a").await;
+    let seen = std::sync::Mutex::new(Vec::new());
+    let watch = |claim: &leasehold_lease::Claim| {
+        seen.lock().unwrap().push(claim.epoch);
+        false
+    };
+    open(&stage.ctx, claim, floor, TTL, &stage.ledger(), &watch).await.unwrap();
+    let seen = seen.into_inner().unwrap();
+    let raised = seen.iter().position(|at| *at == epoch(8)).unwrap();
+    assert!(raised < seen.len() - 2, "long before the last step: {seen:?}");
+}
+
+#[tokio::test]
 async fn an_outage_is_the_stores_own_error_and_the_next_opening_gets_through() {
     let stage = stage();
     let mut first = stage.open("a").await;
@@ -105,7 +122,7 @@ async fn an_outage_is_the_stores_own_error_and_the_next_opening_gets_through() {
     }
     stage.leases.down(true);
     let (claim, floor) = (first.claim.clone(), Floor::NONE);
-    let error = open(&stage.ctx, claim, floor, TTL, &stage.ledger(), &|| false).await.unwrap_err();
+    let error = open(&stage.ctx, claim, floor, TTL, &stage.ledger(), &|_| false).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::LeaseStoreUnavailable);
 }
 
@@ -114,7 +131,7 @@ async fn a_row_that_was_lost_meanwhile_fences_the_opening() {
     let stage = stage();
     let (claim, floor) = stage.acquire("a").await;
     stage.acquire("b").await;
-    let error = open(&stage.ctx, claim, floor, TTL, &stage.ledger(), &|| false).await.unwrap_err();
+    let error = open(&stage.ctx, claim, floor, TTL, &stage.ledger(), &|_| false).await.unwrap_err();
     assert_eq!(error.fenced(), Some(FencedReason::Lost));
     assert!(matches!(error, SnapshotError::Fenced { epoch: at, .. } if at == epoch(1)));
 }

@@ -147,7 +147,7 @@ async fn a_full_disk_is_named_and_leaves_nothing_half_written() {
         .unwrap();
     let (claim, floor) = stage.acquire("b").await;
     let into = disk.path().join("ledger.db");
-    let open = leasehold_snapshot::open(&stage.ctx, claim, floor, TTL, &into, &|| false);
+    let open = leasehold_snapshot::open(&stage.ctx, claim, floor, TTL, &into, &|_| false);
     let error = open.await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::DiskFull, "{error}");
     assert!(error.to_string().contains(disk.path().to_str().unwrap()), "{error}");

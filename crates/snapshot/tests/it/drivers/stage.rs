@@ -96,7 +96,7 @@ impl Stage {
 
     pub(super) async fn try_open(&self, replica: &str) -> Result<Opened, SnapshotError> {
         let (claim, floor) = self.acquire(replica).await;
-        open(&self.ctx, claim, floor, TTL, &self.ledger(), &|| false).await
+        open(&self.ctx, claim, floor, TTL, &self.ledger(), &|_| false).await
     }
 
     pub(super) async fn open(&self, replica: &str) -> Opened {
