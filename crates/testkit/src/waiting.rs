@@ -8,6 +8,9 @@ use leasehold_types::{Clock as _, SystemClock, Timer as _};
 /// How long a call may take that has no limit of its own: far above what a busy machine needs, far below for ever.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What a call that should wait, and does not, needs at the most to come to an end on an idle machine.
+const BETRAYAL: Duration = Duration::from_millis(150);
+
 /// Between two looks of [`eventually`].
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -20,6 +23,18 @@ pub async fn within<T>(limit: Duration, what: &str, call: impl Future<Output = T
         biased;
         output = call => output,
         () = TokioTimer.sleep(limit) => panic!("{what} did not come to an end within {limit:?}"),
+    }
+}
+
+/// Shows that `call` waits: a short time of turns is given to what would be wrong, and nothing that is right needs it.
+///
+/// # Panics
+/// If it comes to an end: with `what`.
+pub async fn waits<F: Future + Unpin>(what: &str, call: &mut F) {
+    tokio::select! {
+        biased;
+        _ = call => panic!("{what} came to an end while it was to wait"),
+        () = TokioTimer.sleep(BETRAYAL) => {}
     }
 }
 

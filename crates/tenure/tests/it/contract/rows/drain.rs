@@ -5,7 +5,7 @@ use std::{future, time::Duration};
 use leasehold_tenure::{Handle, LedgerRef, Router, RouterOptions, TenureError};
 use leasehold_testkit::{
     Events, Fleet, LeaseOp, ManualClock, PATIENCE, Pair, Replica, by_code, eventually, insert,
-    insert_through_view, keys_of, pass, tenant, touch_nothing, within,
+    insert_through_view, keys_of, pass, tenant, touch_nothing, waits, within,
 };
 use leasehold_types::{ErrorCode, LeaseKey};
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -119,10 +119,11 @@ pub(crate) async fn d4_calls_are_refused_while_running_work_ends_and_is_flushed<
         held.await.expect("the test lets it go");
         insert_through_view(&ledger, "k-2").await
     }));
-    let handing_off = handle.handoff();
+    let mut handing_off = Box::pin(handle.handoff());
     assert_eq!(touch_nothing(&handle), Err(ErrorCode::Draining), "whatever the callback does");
     assert_eq!(by_code(handle.run_async(|_ledger| async {}).await), Err(ErrorCode::Draining));
     assert!(!handle.is_open());
+    waits("the handoff", &mut handing_off).await;
     finish.send(()).expect("the work still waits");
 
     let written = within(PATIENCE, "the work", running).await.expect("the work does not panic");

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use leasehold_lease::TokioTimer;
 use leasehold_testkit::{
     BlobOp, Fleet, LeaseOp, PATIENCE, Pair, by_code, insert, insert_through_view, keys_of, read_through_view,
-    tenant, touch_nothing, try_insert, within,
+    tenant, touch_nothing, try_insert, waits, within,
 };
 use leasehold_types::ErrorCode;
 use tokio::sync::oneshot;
@@ -25,7 +25,8 @@ pub(crate) async fn f1_an_upload_under_way_leaves_nothing_behind<P: Pair>() {
     let held = fleet.blobs().hold_next(BlobOp::Put, is_image);
     let uploading = handle.snapshot();
     within(PATIENCE, "the upload to begin", held.reached()).await;
-    let forgetting = handle.forget();
+    let mut forgetting = Box::pin(handle.forget());
+    waits("the forget", &mut forgetting).await;
     held.release();
 
     let _ = within(PATIENCE, "the upload", uploading).await;
@@ -64,7 +65,8 @@ pub(crate) async fn f3_forget_beats_the_final_flush_of_a_handoff<P: Pair>() {
     let held = fleet.blobs().hold_next(BlobOp::Put, is_image);
     let handing_off = handle.handoff();
     within(PATIENCE, "the final flush to begin", held.reached()).await;
-    let forgetting = handle.forget();
+    let mut forgetting = Box::pin(handle.forget());
+    waits("the forget", &mut forgetting).await;
     held.release();
 
     within(SOON, "the forget", forgetting).await.expect("forgotten");
@@ -85,9 +87,17 @@ pub(crate) async fn f4_the_lease_is_renewed_while_forget_waits_for_a_slow_upload
     within(PATIENCE, "the first snapshot", handle.snapshot()).await.expect("published");
     insert(&handle, "k-2");
 
+    let (begin, begun) = oneshot::channel();
+    fleet.blobs().before_next(BlobOp::Put, is_image, move || {
+        Box::pin(async move {
+            let _ = begin.send(());
+        })
+    });
     fleet.blobs().slow_puts(is_image, Duration::from_secs(2), Arc::new(TokioTimer));
     let uploading = handle.snapshot();
-    let forgetting = handle.forget();
+    within(PATIENCE, "the upload to begin", begun).await.expect("it begins");
+    let mut forgetting = Box::pin(handle.forget());
+    waits("the forget", &mut forgetting).await;
     within(Duration::from_secs(10), "the forget over a slow upload", forgetting).await.expect("forgotten");
     let _ = within(PATIENCE, "the upload", uploading).await;
 
@@ -105,7 +115,8 @@ pub(crate) async fn f5_calls_are_refused_while_forget_waits<P: Pair>() {
     let held = fleet.blobs().hold_next(BlobOp::Put, is_image);
     let uploading = handle.snapshot();
     within(PATIENCE, "the upload to begin", held.reached()).await;
-    let forgetting = handle.forget();
+    let mut forgetting = Box::pin(handle.forget());
+    waits("the forget", &mut forgetting).await;
     let draining = Err(ErrorCode::Draining);
     assert_eq!(try_insert(&handle, "late-1"), draining);
     assert_eq!(touch_nothing(&handle), draining, "a callback that touches nothing is refused too");
@@ -129,13 +140,14 @@ pub(crate) async fn f6_neither_abandon_nor_a_second_forget_disturbs_a_forget<P: 
     let held = fleet.blobs().hold_next(BlobOp::Put, is_image);
     let uploading = handle.snapshot();
     within(PATIENCE, "the upload to begin", held.reached()).await;
-    let forgetting = handle.forget();
+    let mut forgetting = Box::pin(handle.forget());
     let second = Duration::from_secs(1);
     within(second, "an abandon beside the forget", handle.abandon()).await.expect("the abandon returns");
     let row = fleet.lease_store().read(&key).await.expect("the row").expect("there is one");
     assert!(row.owner.is_some(), "the lease is still held");
     let refused = within(second, "a second forget", handle.forget()).await;
     assert_eq!(by_code(refused).map(drop), Err(ErrorCode::Draining));
+    waits("the first forget", &mut forgetting).await;
     held.release();
 
     let _ = within(PATIENCE, "the upload", uploading).await;
@@ -186,12 +198,7 @@ pub(crate) async fn f8_closing_the_router_waits_for_a_forget<P: Pair>() {
     within(PATIENCE, "the upload to begin", held.reached()).await;
     let forgetting = handle.forget();
     let mut closing = Box::pin(a.router.close());
-    tokio::select! {
-        biased;
-        _ = &mut closing => panic!("close returned before the forget did"),
-        // What close does without waiting for the forget is done long before that many turns of the runtime.
-        () = turns(200) => {}
-    }
+    waits("the close", &mut closing).await;
     held.release();
 
     assert_eq!(within(SOON, "the close", closing).await, []);
@@ -200,10 +207,4 @@ pub(crate) async fn f8_closing_the_router_waits_for_a_forget<P: Pair>() {
     assert!(fleet.stored_of(&key).await.is_empty());
     assert!(a.events.released_unflushed(&key));
     assert!(!a.events.released_flushed(&key));
-}
-
-async fn turns(count: u32) {
-    for _ in 0..count {
-        tokio::task::yield_now().await;
-    }
 }

@@ -5,7 +5,7 @@ use std::any::Any;
 use leasehold_ledger::{LedgerError, Value, View};
 use leasehold_tenure::{EventQuery, Handle, LedgerRef, RunError, Statement};
 use leasehold_testkit::{
-    Fleet, PATIENCE, Pair, Replica, TTL, by_code, event, insert, insert_through_view, keys_of,
+    Fleet, PATIENCE, Pair, Replica, TTL, by_code, compile_fail, event, insert, insert_through_view, keys_of,
     read_through_view, tenant, touch_nothing, try_insert, try_keys_of, within,
 };
 use leasehold_types::{ErrorCode, FencedReason};
@@ -92,7 +92,7 @@ pub(crate) async fn v2_closing_the_view_leaves_the_routers_connection_open<P: Pa
 pub(crate) async fn v3_no_route_inside_yields_a_connection<P: Pair>() {
     // What the compiler proves: no Deref, AsRef, Into or field leads to a connection, no view leaves its closure or is
     // swapped for another.
-    compile_fail("tests/compile-fail/v3_*.rs");
+    compile_fail::check(env!("CARGO_MANIFEST_DIR"), "tests/compile-fail/v3");
 
     let fleet = Fleet::<P>::manual().await;
     let a = fleet.replica("a");
@@ -127,7 +127,7 @@ pub(crate) async fn v3_no_route_inside_yields_a_connection<P: Pair>() {
 }
 
 pub(crate) async fn t1_run_takes_a_synchronous_callback<P: Pair>() {
-    compile_fail("tests/compile-fail/t1_*.rs");
+    compile_fail::check(env!("CARGO_MANIFEST_DIR"), "tests/compile-fail/t1");
 
     // What is left to say at run time: a future that a callback returns as its value is the caller's own. The router
     // does not run it, and no work is counted for it.
@@ -159,11 +159,6 @@ pub(crate) async fn t1_run_takes_a_synchronous_callback<P: Pair>() {
         ),
         "{reason:?}"
     );
-}
-
-/// Runs compile-fail cases. The compiler's text is part of a case: a case that fails for another reason is no proof.
-fn compile_fail(cases: &str) {
-    trybuild::TestCases::new().compile_fail(cases);
 }
 
 fn statement(sql: &str) -> Statement {

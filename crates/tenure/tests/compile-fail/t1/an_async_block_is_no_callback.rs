@@ -4,6 +4,7 @@ use leasehold_ledger::View;
 use leasehold_tenure::Handle;
 
 fn float(handle: &Handle) {
+    //@ error[E0308]: mismatched types
     let _ = handle.run(|_view: &mut View<'_>| async { Ok::<(), ()>(()) });
 }
 

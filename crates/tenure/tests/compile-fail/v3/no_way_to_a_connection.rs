@@ -5,8 +5,11 @@ use leasehold_tenure::{Handle, LedgerRef};
 use rusqlite::Connection;
 
 fn derefs(handle: &Handle, ledger: &LedgerRef, view: &View<'_>) {
+    //@ error[E0308]: mismatched types
     let _: &Connection = handle;
+    //@ error[E0308]: mismatched types
     let _: &Connection = ledger;
+    //@ error[E0308]: mismatched types
     let _: &Connection = view;
 }
 
@@ -15,10 +18,16 @@ fn lends<T: AsRef<Connection>>() {}
 fn becomes<T: Into<Connection>>() {}
 
 fn main() {
+    //@ error[E0277]: Handle: AsRef<Connection>` is not satisfied
     lends::<Handle>();
+    //@ error[E0277]: LedgerRef: AsRef<Connection>` is not satisfied
     lends::<LedgerRef>();
+    //@ error[E0277]: View<'_>: AsRef<Connection>` is not satisfied
     lends::<View<'_>>();
+    //@ error[E0277]: Handle>` is not satisfied
     becomes::<Handle>();
+    //@ error[E0277]: LedgerRef>` is not satisfied
     becomes::<LedgerRef>();
+    //@ error[E0277]: View<'_>>` is not satisfied
     becomes::<View<'_>>();
 }

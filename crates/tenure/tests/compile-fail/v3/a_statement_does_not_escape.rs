@@ -6,6 +6,7 @@ use leasehold_tenure::Handle;
 fn keep(handle: &Handle) {
     let statement = handle.run(|view: &mut View<'_>| {
         let statement = view.prepare("SELECT 1")?;
+        //@ error: lifetime may not live long enough
         Ok::<_, LedgerError>(statement)
     });
     drop(statement);

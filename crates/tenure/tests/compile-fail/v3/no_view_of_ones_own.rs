@@ -7,11 +7,13 @@ fn copies<T: Clone>() {}
 
 fn take(handle: &Handle) {
     let _ = handle.run(|view: &mut View<'_>| {
+        //@ error[E0277]: View<'_>: Default` is not satisfied
         let _ = std::mem::take(view);
         Ok::<(), ()>(())
     });
 }
 
 fn main() {
+    //@ error[E0277]: View<'_>: Clone` is not satisfied
     copies::<View<'_>>();
 }
