@@ -98,8 +98,7 @@ impl App {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
-            let moving =
-                matches!(error.code(), ErrorCode::Draining | ErrorCode::Fenced) && !error.outcome_unknown();
+            let moving = self.is_moving(&error);
             let left = patience.left(self.clock.as_ref());
             if !moving || left.is_zero() || self.stage.get() == Stage::Draining {
                 return Err(Problem::from(error).of(key));
@@ -112,6 +111,17 @@ impl App {
             }
             self.timer.sleep(wait.min(left)).await;
             wait = (wait * 2).min(PARKED_WAIT_MAX);
+        }
+    }
+
+    /// Whether an error executed nothing and asking again soon is likely to do better.
+    fn is_moving(&self, error: &TenureError) -> bool {
+        match error {
+            // The process before this one had it: the node's lock proves that it is gone, so its lease only has to run out.
+            TenureError::LeaseHeld { holder, .. } => holder.replica == self.replica,
+            error => {
+                matches!(error.code(), ErrorCode::Draining | ErrorCode::Fenced) && !error.outcome_unknown()
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold_server::{ServeError, Shutdown};
+use leasehold_lease::Acquisition;
+use leasehold_server::{Edges, ServeError, Shutdown, Stores};
 use leasehold_types::LeaseKey;
 
 use crate::served::{Served, config_in, eventually, path_of, soon};
@@ -25,6 +26,18 @@ async fn a_graceful_end_hands_everything_off() {
     for tenant in ["acme/a", "acme/b", "acme/c"] {
         assert_eq!(next.kinds(tenant).await, ["a"], "at once, without waiting a lease out");
     }
+}
+
+#[tokio::test]
+async fn after_a_crash_requests_wait_the_old_lease_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let edges = Edges::system();
+    let stores = Stores::embedded(&config_in(dir.path()), &edges).unwrap();
+    let (replica, tenure) = ("dev-1".parse().unwrap(), edges.entropy.tenure_id());
+    let granted = stores.leases.acquire(&key(TENANT), &replica, tenure, Duration::from_millis(500)).await;
+    assert!(matches!(granted, Ok(Acquisition::Granted(_))));
+    let one = Served::start_on(config_in(dir.path()), stores).await;
+    assert_eq!(soon("the append", one.append(TENANT, "a")).await, "2-1");
 }
 
 #[tokio::test]
