@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_tenure::Router;
 use leasehold_testkit::{
-    EmbeddedPair, Events, Fleet, ManualClock, ManualTimer, PATIENCE, eventually, insert, keys_of, tenant,
-    within,
+    EmbeddedPair, Events, Fleet, LeaseOp, ManualClock, ManualTimer, PATIENCE, eventually, insert, keys_of,
+    tenant, within,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,6 +92,8 @@ async fn housekeeping_goes_on_by_itself_until_the_router_is_gone() {
         fleet.stored_of(&key).await.is_empty()
     })
     .await;
+    // The time limits of a round's calls wait on this timer too; no such call comes after this one.
+    within(PATIENCE, "the end of the round", fleet.leases().until_calls(LeaseOp::ScheduleRecheck, 1)).await;
     within(PATIENCE, "it waits for the next round", timer.until_sleepers(1)).await;
 
     fleet.put(&format!("{key}/e00000001/snap-000010.db"), "later").await;

@@ -87,10 +87,10 @@ pub(crate) async fn f4_the_lease_is_renewed_while_forget_waits_for_a_slow_upload
     within(PATIENCE, "the first snapshot", handle.snapshot()).await.expect("published");
     insert(&handle, "k-2");
 
-    let (begin, begun) = oneshot::channel();
+    let (arrive, begun) = oneshot::channel();
     fleet.blobs().before_next(BlobOp::Put, is_image, move || {
         Box::pin(async move {
-            let _ = begin.send(());
+            let _ = arrive.send(());
         })
     });
     fleet.blobs().slow_puts(is_image, Duration::from_secs(2), Arc::new(TokioTimer));
