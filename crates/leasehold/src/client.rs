@@ -122,10 +122,10 @@ impl Client {
         let Some(elsewhere) = self.elsewhere(call, &first) else { return first };
         Self::note_move(&elsewhere);
         match (self.document_at(&elsewhere, call).await, first) {
-            // To know that it is held there is more than to know nothing.
-            (Err(CliError::Unreachable { .. }), Ok(first)) if call.method == Method::GET => {
-                output::note(&format!("{elsewhere} does not answer; this is what {} knows", self.endpoint));
-                Ok(first)
+            // To know that it is held there is more than to know nothing; but what was to be done there was not done.
+            (Err(CliError::Unreachable { .. }), first) if first.is_err() || call.method == Method::GET => {
+                self.note_silence(&elsewhere);
+                first
             }
             (second, _) => second,
         }
@@ -140,12 +140,22 @@ impl Client {
         let CliError::Problem(problem) = &error else { return Err(error) };
         let Some(elsewhere) = self.named_by(problem) else { return Err(error) };
         Self::note_move(&elsewhere);
-        let response = self.send(&elsewhere, call).await?;
-        Ok((elsewhere, response))
+        match self.send(&elsewhere, call).await {
+            Ok(response) => Ok((elsewhere, response)),
+            Err(CliError::Unreachable { .. }) => {
+                self.note_silence(&elsewhere);
+                Err(error)
+            }
+            Err(other) => Err(other),
+        }
     }
 
     fn note_move(elsewhere: &Endpoint) {
         output::note(&format!("another replica holds it: asking {elsewhere}"));
+    }
+
+    fn note_silence(&self, elsewhere: &Endpoint) {
+        output::note(&format!("{elsewhere} does not answer; this is what {} knows", self.endpoint));
     }
 
     fn elsewhere(&self, call: &Call, answer: &Result<Value, CliError>) -> Option<Endpoint> {

@@ -1,0 +1,107 @@
+//! How a replica goes: gracefully, with a tenant that cannot be flushed, at once, and not at all.
+
+use std::{fs, path::Path, time::Duration};
+
+use leasehold_testkit::{PATIENCE, eventually};
+use leasehold_types::{Clock as _, SystemClock};
+
+use crate::process::{Replica, leasehold};
+
+/// Far below the ttl of ten seconds: nothing was waited out.
+const AT_ONCE: Duration = Duration::from_secs(6);
+
+/// Puts a file where a tenant's directory is, so that nothing can be put there.
+fn make_unusable(data_dir: &Path, key: &str) {
+    let objects = data_dir.join("store/objects").join(key);
+    fs::remove_dir_all(&objects).unwrap();
+    fs::write(&objects, b"in the way").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_sigterm_another_process_opens_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Replica::start(dir.path()).await;
+    for name in ["k-1", "k-2"] {
+        first.write("acme/u", name).await;
+    }
+    let before = SystemClock.now();
+    let ended = first.stop().await.assert(0);
+    assert_eq!(ended.out, "");
+    let second = Replica::start(dir.path()).await;
+    assert_eq!(second.names("acme/u").await, ["k-1", "k-2"]);
+    let took = SystemClock.now().since(before);
+    assert!(took < AT_ONCE, "{took:?}");
+    second.stop().await.assert(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_that_cannot_be_flushed_is_named_and_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let replica = Replica::start_in(dir.path(), &[("LEASEHOLD_GRACE_PERIOD", "2s")]).await;
+    replica.write("acme/fine", "k-1").await;
+    replica.write("acme/stuck", "k-1").await;
+    make_unusable(dir.path(), "acme/stuck");
+    let ended = replica.stop().await.assert(6);
+    let said = ended.err.lines().last().unwrap();
+    assert!(said.contains("1 tenant was not flushed: acme/stuck;"), "{said}");
+    assert!(!said.contains("acme/fine"), "{said}");
+
+    // The one that went was published; of the other one its disk has everything.
+    let next = Replica::start(dir.path()).await;
+    assert_eq!(next.names("acme/fine").await, ["k-1"]);
+    let data_dir = dir.path().to_str().unwrap();
+    let listed =
+        leasehold(["salvage", "list", "acme/stuck", "--json", "--data-dir", data_dir]).await.assert(0);
+    assert_eq!(listed.document()["salvages"].as_array().unwrap().len(), 1, "{listed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_sigterm_abandons() {
+    let dir = tempfile::tempdir().unwrap();
+    let replica = Replica::start(dir.path()).await;
+    replica.write("acme/stuck", "k-1").await;
+    make_unusable(dir.path(), "acme/stuck");
+    replica.terminate();
+    // It has heard the first one, and would try for a minute.
+    eventually(PATIENCE, "the replica drains", async || {
+        replica.append("acme/other", "k-1").await.status == 503
+    })
+    .await;
+    replica.terminate();
+    let ended = replica.ended(Duration::from_secs(20)).await.assert(6);
+    assert!(ended.err.contains("(abandoned on demand): acme/stuck"), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_takes_the_unpublished_tail_and_salvage_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let environment =
+        [("LEASEHOLD_TTL", "1s"), ("LEASEHOLD_MARGIN", "200ms"), ("LEASEHOLD_SNAPSHOT__EVERY", "0s")];
+    let replica = Replica::start_in(dir.path(), &environment).await;
+    replica.write("acme/u", "k-1").await;
+    replica.tenant(["snapshot", "acme/u"]).await.assert(0);
+    replica.write("acme/u", "k-2").await;
+    replica.kill().await;
+
+    let next = Replica::start_in(dir.path(), &environment).await;
+    assert!(next.banner.contains("replica dev-1"), "the lock went with the process: {}", next.banner);
+    // The old lease is another owner's, and runs out.
+    eventually(PATIENCE, "the old lease runs out", async || {
+        let answer = next.events("acme/u").await;
+        assert!(answer.status == 200 || answer.code() == "lease_held", "{answer:?}");
+        answer.status == 200
+    })
+    .await;
+    assert_eq!(next.names("acme/u").await, ["k-1"]);
+
+    let data_dir = dir.path().to_str().unwrap();
+    let listed = leasehold(["salvage", "list", "acme/u", "--data-dir", data_dir]).await.assert(0);
+    assert_eq!(listed.out.lines().count(), 2, "{listed:?}");
+    let tail = dir.path().join("tail.db");
+    let export =
+        ["salvage", "export", "acme/u", "--json", "--data-dir", data_dir, "--to", tail.to_str().unwrap()];
+    let exported = leasehold(export).await.assert(0).document();
+    assert_eq!((&exported["position"], &exported["replica"]), (&"1-2".into(), &"dev-1".into()));
+    assert_eq!(exported["bytes"], fs::metadata(&tail).unwrap().len());
+    next.stop().await.assert(0);
+}
