@@ -122,7 +122,7 @@ impl Tenure {
                 self.feed(Event::DeadlinePassed, &Cause::default());
             }
             if due.snapshot {
-                self.ask(Event::SnapshotAsked, None);
+                self.ask(Event::SnapshotAsked { dirty: ledger.is_dirty() }, None);
             } else if due.checkpoint {
                 let ledger = Arc::clone(&ledger);
                 if let Ok(Err(error)) = self.blocking(move || ledger.checkpoint()).await {

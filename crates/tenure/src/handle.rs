@@ -165,11 +165,12 @@ impl Handle {
         Arc::clone(&self.tenure).append(batch)
     }
 
-    /// Publishes an image with everything that was acknowledged before this call. `None`: a handoff that was under way found nothing
-    /// unpublished. Callers share uploads.
+    /// Publishes an image with everything that was acknowledged before this call. `None`: nothing was unpublished, so nothing
+    /// was uploaded. Callers share uploads.
     pub fn snapshot(&self) -> impl Future<Output = Result<Option<Published>, TenureError>> + Send + 'static {
         let (told, wait) = ask(&self.tenure.key);
-        self.tenure.ask(Event::SnapshotAsked, Some(Asker::Snapshot(told)));
+        let dirty = self.tenure.ledger().is_ok_and(|ledger| ledger.is_dirty());
+        self.tenure.ask(Event::SnapshotAsked { dirty }, Some(Asker::Snapshot(told)));
         wait
     }
 

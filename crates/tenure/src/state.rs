@@ -65,7 +65,7 @@ impl State {
             Event::Opened | Event::OpenedToForget | Event::OpenFailed { .. } | Event::StopAsked => {
                 next.opening(event)?;
             }
-            Event::SnapshotAsked => next.snapshot_asked(event)?,
+            Event::SnapshotAsked { dirty } => next.snapshot_asked(event, dirty)?,
             Event::HandoffAsked => next.handoff_asked(event)?,
             Event::AbandonAsked => next.abandon_asked(event)?,
             Event::ForgetAsked => next.forget_asked(event)?,
@@ -198,14 +198,18 @@ impl Next {
         Ok(())
     }
 
-    fn snapshot_asked(&mut self, event: Event) -> Result<(), Illegal> {
+    fn snapshot_asked(&mut self, event: Event, dirty: bool) -> Result<(), Illegal> {
         if self.state.phase == Phase::Opening {
             return Err(self.illegal(event));
         }
         if let Some(refusal) = self.state.refusal() {
             self.answer = Answer::Refused(refusal);
         } else if self.state.upload == Upload::Idle {
-            self.start_upload(false);
+            if dirty {
+                self.start_upload(false);
+            } else {
+                self.answer = Answer::Nothing;
+            }
         } else {
             // The running upload may not have what this caller wrote: one more after it covers everybody who waits.
             self.state.queued = true;

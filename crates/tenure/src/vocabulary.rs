@@ -90,7 +90,10 @@ pub enum Event {
     /// Somebody wants the opening not to go on (close, abandon or forget).
     StopAsked,
     /// A caller, or the cadence, wants a snapshot.
-    SnapshotAsked,
+    SnapshotAsked {
+        /// Whether something is unpublished.
+        dirty: bool,
+    },
     /// A caller wants the tenant handed off.
     HandoffAsked,
     /// A caller wants the lease handed back at once.

@@ -30,6 +30,9 @@ const SYNCHRONOUS: [&str; 2] = ["leasehold-types", "leasehold-ledger"];
 /// What brings a runtime or the network with it.
 const RUNTIMES: [&str; 6] = ["async-trait", "axum", "futures", "reqwest", "tokio", "tokio-util"];
 
+/// The benches know everything and are known by nothing.
+const BENCHES: &str = "leasehold-benches";
+
 /// When a dependency is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
@@ -127,6 +130,7 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
     let below = match member.name.as_str() {
         TESTKIT => TESTKIT_BELOW,
         XTASK => 0,
+        BENCHES => LAYERS.len(),
         name => match layer_of(name) {
             Some(layer) => layer,
             None => return vec![Breach::Unplaced { member: member.name.clone() }],
@@ -160,7 +164,8 @@ mod tests {
     use super::*;
 
     fn workspace(member: &str, dependency: &str, need: Need) -> Vec<Breach> {
-        let others = LAYERS.concat().into_iter().chain([TESTKIT, XTASK]).filter(|name| *name != member);
+        let others =
+            LAYERS.concat().into_iter().chain([TESTKIT, XTASK, BENCHES]).filter(|name| *name != member);
         let mut members: Vec<Member> =
             others.map(|name| Member { name: name.to_owned(), dependencies: Vec::new() }).collect();
         members.push(Member { name: member.to_owned(), dependencies: vec![(dependency.to_owned(), need)] });
@@ -174,6 +179,7 @@ mod tests {
             ("leasehold-snapshot", "leasehold-ledger"),
             ("leasehold", "leasehold-types"),
             (TESTKIT, "leasehold-tenure"),
+            (BENCHES, "leasehold"),
         ] {
             assert_eq!(workspace(member, dependency, Need::Product), [], "{member} -> {dependency}");
         }
@@ -187,6 +193,7 @@ mod tests {
             ("leasehold-ledger", "leasehold-lease"),
             ("leasehold-snapshot", "leasehold-tenure"),
             ("leasehold-tenure", "xtask"),
+            ("leasehold", BENCHES),
             ("xtask", "leasehold-types"),
             ("xtask", TESTKIT),
             (TESTKIT, "leasehold-server"),

@@ -47,7 +47,7 @@ fn moves() -> impl Strategy<Value = Move> {
     ];
     prop_oneof![
         4 => prop_oneof![
-            Just(Event::SnapshotAsked),
+            any::<bool>().prop_map(|dirty| Event::SnapshotAsked { dirty }),
             Just(Event::HandoffAsked),
             Just(Event::AbandonAsked),
             Just(Event::ForgetAsked),
@@ -99,7 +99,7 @@ fn asks(event: Event) -> Option<&'static str> {
         Event::HandoffAsked => Some("handoff"),
         Event::AbandonAsked => Some("abandon"),
         Event::ForgetAsked => Some("forget"),
-        Event::SnapshotAsked => Some("next snapshot"),
+        Event::SnapshotAsked { .. } => Some("next snapshot"),
         _ => None,
     }
 }
@@ -474,7 +474,7 @@ fn serving() -> State {
 fn what_cannot_happen_is_refused_by_name() {
     for (state, event) in [
         (State::opening(), Event::HandoffAsked),
-        (State::opening(), Event::SnapshotAsked),
+        (State::opening(), Event::SnapshotAsked { dirty: true }),
         (serving(), Event::Opened),
         (serving(), Event::UploadPublished { dirty: false }),
         (serving(), Event::Forgotten),

@@ -117,3 +117,17 @@ async fn followers_see_each_acknowledged_write_and_the_end() {
     within(PATIENCE, "the handoff", handle.handoff()).await.expect("handed off");
     assert!(within(PATIENCE, "the end", changes.changed()).await.is_err(), "closed with the tenure");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_is_unpublished_nothing_is_uploaded() {
+    let fleet = Fleet::<EmbeddedPair>::manual().await;
+    let a = fleet.replica("a");
+    let handle = a.router.open(&tenant("clean")).await.expect("a opens");
+    assert_eq!(handle.snapshot().await.expect("an empty tenant is published as it is"), None);
+    insert(&handle, "k-1");
+    assert!(handle.snapshot().await.expect("published").is_some());
+    let puts = fleet.blobs().count(leasehold_testkit::BlobOp::Put);
+    assert_eq!(handle.snapshot().await.expect("still published"), None);
+    handle.handoff().await.expect("handed off");
+    assert_eq!(fleet.blobs().count(leasehold_testkit::BlobOp::Put), puts, "no put after the one image");
+}
