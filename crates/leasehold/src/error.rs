@@ -6,7 +6,7 @@ use leasehold_blob::{BlobError, BlobKey};
 use leasehold_lease::LeaseError;
 use leasehold_ledger::LedgerError;
 use leasehold_server::{ServeError, StartError};
-use leasehold_snapshot::SnapshotError;
+use leasehold_snapshot::{SnapshotError, SnapshotRef};
 use leasehold_types::{ErrorCode, LeaseKey};
 
 use crate::{client::Endpoint, exit::Exit, problem::Problem};
@@ -39,6 +39,9 @@ pub(crate) enum CliError {
     /// The tenant has no snapshot.
     #[error("{key} has no snapshot in {store}", store = store.display())]
     NoSnapshot { key: LeaseKey, store: PathBuf },
+    /// The snapshot is superseded and was swept.
+    #[error("snapshot {snapshot} of {key} is superseded and its parts were swept: list what is there")]
+    Swept { key: LeaseKey, snapshot: SnapshotRef },
     /// The tenant has no such salvage.
     #[error("{key} has no salvage{named}: list what it has", named = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default())]
     NoSalvage { key: LeaseKey, name: Option<String> },
@@ -91,7 +94,10 @@ impl CliError {
                 ErrorCode::InvalidArgument
             }
             Self::NotConfirmed { .. } => ErrorCode::PreconditionFailed,
-            Self::NoDataDir { .. } | Self::NoSnapshot { .. } | Self::NoSalvage { .. } => ErrorCode::NotFound,
+            Self::NoDataDir { .. }
+            | Self::NoSnapshot { .. }
+            | Self::Swept { .. }
+            | Self::NoSalvage { .. } => ErrorCode::NotFound,
             Self::Problem(problem) => problem.code(),
             Self::Unreachable { .. } => ErrorCode::Timeout,
             Self::NotAReplica { .. } => ErrorCode::InvalidArgument,

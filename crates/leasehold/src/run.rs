@@ -44,7 +44,9 @@ async fn perform(command: Command, output: Output) -> Result<Exit, CliError> {
 /// The verb is dropped where it is when somebody interrupts it, so that it removes what it had begun to write.
 async fn or_interrupted(verb: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {
     tokio::select! {
-        ended = verb => ended,
+        biased;
+        // First, so that signals are heard before anything is begun.
         asked = signals::interrupted() => asked.map(|()| Exit::Interrupted),
+        ended = verb => ended,
     }
 }

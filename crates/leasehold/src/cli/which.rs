@@ -1,6 +1,6 @@
 //! Which snapshot: `--at`.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use leasehold_snapshot::{At, SnapshotNumber};
 
@@ -32,6 +32,15 @@ impl FromStr for Which {
             return number.map(Self::Number).ok_or(WhichError);
         }
         text.parse().map(Self::At).map_err(|_| WhichError)
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::At(at) => at.fmt(f),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A snapshot, written to a new file.
 
 use indicatif::HumanBytes;
-use leasehold_snapshot::At;
+use leasehold_snapshot::{At, SnapshotError, SnapshotInfo};
 use leasehold_types::LeaseKey;
 use serde_json::json;
 
@@ -42,15 +42,28 @@ pub(super) async fn restore(store: &Store, args: &SnapshotRestore, output: Outpu
     })
 }
 
-/// The snapshot that an operator means.
+/// The snapshot that an operator means, where its parts are kept still.
 async fn resolve(store: &Store, key: &LeaseKey, which: Which) -> Result<At, CliError> {
-    let number = match which {
-        Which::At(at) => return Ok(at),
-        Which::Number(number) => number,
-    };
-    let found = store.list(key, SNAPSHOTS_MAX).await?;
-    let snapshot = found.into_iter().map(|info| info.snapshot).find(|snapshot| snapshot.number == number);
-    let none =
-        || leasehold_snapshot::SnapshotError::NoSuchSnapshot { key: key.clone(), which: number.to_string() };
-    Ok(At::Snapshot(snapshot.ok_or_else(none)?))
+    if which == Which::At(At::Newest) {
+        return Ok(At::Newest);
+    }
+    for (index, info) in store.list(key, SNAPSHOTS_MAX).await?.into_iter().enumerate() {
+        let SnapshotInfo { snapshot, manifest, available } = info;
+        let chosen = match which {
+            Which::Number(number) => snapshot.number == number,
+            Which::At(At::Newest) => true,
+            Which::At(At::Snapshot(asked)) => snapshot == asked,
+            // One that cannot be read is never passed over in silence.
+            Which::At(At::Time(time)) => manifest?.at <= time,
+            Which::At(At::Position(position)) => manifest?.position <= position,
+        };
+        // The newest one is never swept: if it lacks a part, fetching it says which.
+        if chosen && !available && index > 0 {
+            return Err(CliError::Swept { key: key.clone(), snapshot });
+        }
+        if chosen {
+            return Ok(At::Snapshot(snapshot));
+        }
+    }
+    Err(SnapshotError::NoSuchSnapshot { key: key.clone(), which: which.to_string() }.into())
 }

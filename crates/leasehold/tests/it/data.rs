@@ -54,6 +54,17 @@ impl Replica {
         answer(client().get(self.url(key, "/events?limit=1000"))).await
     }
 
+    /// A stream of a tenant's events that stays open as long as this answer is held.
+    pub(crate) async fn follow(&self, key: &str) -> reqwest::Response {
+        let request = client().get(self.url(key, "/events")).header("accept", "text/event-stream");
+        request.send().await.unwrap().error_for_status().unwrap()
+    }
+
+    /// Whether it takes tenants.
+    pub(crate) async fn is_ready(&self) -> bool {
+        answer(client().get(format!("{}/readyz", self.endpoint))).await.status == 200
+    }
+
     /// The names of a tenant's events.
     pub(crate) async fn names(&self, key: &str) -> Vec<String> {
         names_in(&self.events(key).await.assert(200).body)

@@ -38,7 +38,9 @@ async fn what_another_replica_holds_is_asked_for_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_that_is_gone_is_no_reason_to_say_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let (one, two) = (Replica::start(dir.path()).await, Replica::start(dir.path()).await);
+    let environment = [("LEASEHOLD_TTL", "60s")];
+    let one = Replica::start_in(dir.path(), &environment).await;
+    let two = Replica::start_in(dir.path(), &environment).await;
     one.write("acme/u", "k-1").await;
     let gone = one.endpoint.clone();
     one.kill().await;

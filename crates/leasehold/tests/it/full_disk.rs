@@ -6,6 +6,8 @@ use leasehold_testkit::SmallDisk;
 
 use crate::process::Replica;
 
+/// The leases lie on the same disk: they must not run out while it is full.
+const ENVIRONMENT: &[(&str, &str)] = &[("LEASEHOLD_SNAPSHOT__EVERY", "0s"), ("LEASEHOLD_TTL", "120s")];
 const SMALL: u64 = 8 * 1024 * 1024;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -14,7 +16,7 @@ async fn a_full_disk_refuses_and_loses_nothing() {
         Ok(disk) => disk,
         Err(reason) => return println!("skipped: no small disk here: {reason}"),
     };
-    let replica = Replica::start_in(disk.path(), &[("LEASEHOLD_SNAPSHOT__EVERY", "0s")]).await;
+    let replica = Replica::start_in(disk.path(), ENVIRONMENT).await;
     replica.write("acme/other", "k-1").await;
     replica.write("acme/big", "first").await;
     let mut filler = std::fs::File::create(disk.path().join("filler")).unwrap();

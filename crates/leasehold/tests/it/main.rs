@@ -1,12 +1,17 @@
 //! The binary as it is run: real processes on data directories of their own, asked over HTTP and by their own verbs.
 
+#![expect(clippy::unwrap_used, reason = "what a test needs and does not get ends it")]
+
 mod damage;
 mod data;
 mod fleet;
 mod full_disk;
+mod impostor;
+mod interrupt;
 mod leaving;
 mod offline;
 mod process;
 mod starting;
+mod terminal;
 mod usage;
 mod verbs;

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 /// A process of the binary whose environment says nothing of Leasehold but what a test says.
-fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("LEASEHOLD_") {
@@ -99,20 +99,33 @@ impl Replica {
 
     /// The same with these variables.
     pub(crate) async fn start_in(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
+        Self::start_with(data_dir, environment, &[]).await
+    }
+
+    /// The same with these arguments.
+    pub(crate) async fn start_with(
+        data_dir: &Path,
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Self {
         let mut command = command();
-        command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
+        command
+            .args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data_dir)
+            .args(arguments);
         let mut child = command.envs(environment.iter().copied()).spawn().unwrap();
         let err = tokio::spawn(all_of(child.stderr.take().unwrap()));
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut banner = String::new();
         let said_all = async {
-            while !banner.contains("Ctrl-C") {
+            while !banner.contains("Ctrl-C") && !banner.starts_with('{') {
                 assert!(lines.read_line(&mut banner).await.unwrap() > 0, "it ended before its banner did");
             }
         };
         within(PATIENCE, "the banner", said_all).await;
-        let address = banner.lines().find_map(|line| line.trim().strip_prefix("address")).unwrap();
-        let endpoint = address.trim().to_owned();
+        let document = serde_json::from_str::<Value>(&banner).unwrap_or_default();
+        let address = banner.lines().find_map(|line| line.trim().strip_prefix("address"));
+        let endpoint = document["address"].as_str().or(address).unwrap().trim().to_owned();
         let out = tokio::spawn(async move {
             let mut rest = String::new();
             lines.read_to_string(&mut rest).await.unwrap();
@@ -121,7 +134,7 @@ impl Replica {
         Self { child, out, err, endpoint, banner }
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).unwrap();
         kill_process(pid, signal).unwrap();
     }
