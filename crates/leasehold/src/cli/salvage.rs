@@ -7,7 +7,8 @@ use leasehold_types::{LeaseKey, ReplicaId};
 
 const EXAMPLES: &str = "\
 When a replica crashes, loses a tenant or is told to abandon it, what it had written after the last published snapshot is in no
-successor's ledger. It is kept on that replica's disk, beside the tenant's next ledger there, for an operator.
+successor's ledger. It is kept on that replica's disk, beside the tenant's next ledger there, for an operator. What a crash left is
+called in-place until its replica opens the tenant again.
 
 Examples:
   leasehold salvage list acme/user-1

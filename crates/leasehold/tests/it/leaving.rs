@@ -110,7 +110,14 @@ async fn a_crash_takes_the_unpublished_tail_and_salvage_has_it() {
     replica.write("acme/u", "k-1").await;
     replica.tenant(["snapshot", "acme/u"]).await.assert(0);
     replica.write("acme/u", "k-2").await;
+    let data_dir = dir.path().to_str().unwrap();
+    let list = ["salvage", "list", "acme/u", "--data-dir", data_dir];
+    assert!(leasehold(list).await.assert(0).out.contains("nothing of acme/u"), "it is open");
     replica.kill().await;
+    assert!(leasehold(list).await.assert(0).out.contains("in-place"));
+    let early = dir.path().join("early.db");
+    let export = ["salvage", "export", "acme/u", "--data-dir", data_dir, "--to", early.to_str().unwrap()];
+    assert!(leasehold(export).await.assert(0).out.contains("up to 1-2"));
 
     let next = Replica::start_in(dir.path(), &environment).await;
     assert!(next.banner.contains("replica dev-1"), "the lock went with the process: {}", next.banner);
@@ -123,9 +130,8 @@ async fn a_crash_takes_the_unpublished_tail_and_salvage_has_it() {
     .await;
     assert_eq!(next.names("acme/u").await, ["k-1"]);
 
-    let data_dir = dir.path().to_str().unwrap();
-    let listed = leasehold(["salvage", "list", "acme/u", "--data-dir", data_dir]).await.assert(0);
-    assert_eq!(listed.out.lines().count(), 2, "{listed:?}");
+    let listed = leasehold(list).await.assert(0);
+    assert!(listed.out.lines().count() == 2 && !listed.out.contains("in-place"), "{listed:?}");
     let tail = dir.path().join("tail.db");
     let export =
         ["salvage", "export", "acme/u", "--json", "--data-dir", data_dir, "--to", tail.to_str().unwrap()];
