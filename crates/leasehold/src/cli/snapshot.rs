@@ -57,8 +57,12 @@ pub(crate) struct SnapshotRestore {
     /// The tenant
     #[arg(value_name = "ORG/TENANT")]
     pub(crate) key: LeaseKey,
-    /// Which one: latest, <number>, <epoch>.<number>, a position <epoch>-<seq>, or the newest at an RFC 3339 time
-    #[arg(long, value_name = "WHICH", default_value = "latest")]
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "latest",
+        help = "Which one: latest, <number>, <epoch>.<number>, a position <epoch>-<seq>, or the newest at an RFC 3339 time"
+    )]
     pub(crate) at: Which,
     /// The file to write, which must not exist
     #[arg(long, value_name = "FILE")]
