@@ -72,11 +72,12 @@ async fn a_failed_snapshot_is_tried_again_at_the_cadence() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_tenant_is_handed_off_and_opens_again_at_the_next_call() {
     let fleet = Fleet::<EmbeddedPair>::real_time(TTL, MARGIN).await;
-    let a = fleet.replica_with("a", |options| options.idle_after = Some(Duration::from_millis(200)));
+    let a = fleet.replica_with("a", |options| options.idle_after = Some(Duration::from_secs(1)));
     let key = tenant("idle");
     let handle = a.router.open(&key).await.expect("a opens");
     insert(&handle, "k-1");
-    eventually(PATIENCE, "it is handed off", || async { a.events.released_flushed(&key) }).await;
+    within(PATIENCE, "the end of an idle tenant's tenure", handle.ended()).await;
+    assert!(a.events.released_flushed(&key));
     assert!(touch_nothing(&handle).is_err());
     assert!(a.router.handle_of(&key).is_none());
 
@@ -87,12 +88,12 @@ async fn an_idle_tenant_is_handed_off_and_opens_again_at_the_next_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_with_running_work_is_not_idle() {
     let fleet = Fleet::<EmbeddedPair>::real_time(TTL, MARGIN).await;
-    let a = fleet.replica_with("a", |options| options.idle_after = Some(Duration::from_millis(100)));
+    let a = fleet.replica_with("a", |options| options.idle_after = Some(Duration::from_secs(1)));
     let key = tenant("busy");
     let handle = a.router.open(&key).await.expect("a opens");
     let (finish, held) = tokio::sync::oneshot::channel::<()>();
     let work = tokio::spawn(handle.run_async(|_ledger| held));
-    leasehold_testkit::pass(Duration::from_millis(500)).await;
+    leasehold_testkit::pass(Duration::from_millis(1_500)).await;
     assert_eq!(a.events.count(|event| matches!(event, TenureEvent::Released { .. })), 0);
     assert!(handle.is_open());
     finish.send(()).expect("the work waits");
