@@ -23,26 +23,30 @@ const STATEMENTS_KEPT: usize = 64;
 /// How long `SQLite` itself waits for a lock of its own.
 pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 
-/// What [`limit_memory`] was last told, for messages; 0 while there is no bound.
+/// What [`limit_memory`] set last; 0 while there is no bound.
 static MEMORY_MAX: AtomicU64 = AtomicU64::new(0);
 
-pub(crate) fn memory_limit() -> u64 {
-    MEMORY_MAX.load(Relaxed)
+/// The bound that [`limit_memory`] set, in bytes; `None` while there is none.
+#[must_use]
+pub fn memory_limit() -> Option<u64> {
+    Some(MEMORY_MAX.load(Relaxed)).filter(|&bytes_max| bytes_max > 0)
 }
 
-/// Bounds what `SQLite` may allocate in this process, in bytes, for all ledgers together. Past it a statement fails
-/// with [`LedgerError::TooLarge`], which is what one that sorts or gathers without end would do to all others before
-/// its time is over.
+/// Bounds what `SQLite` may allocate in this process, in bytes, for all ledgers together and whatever else uses it
+/// here. Past it a statement fails with [`LedgerError::TooLarge`]: one that sorts or gathers without end, which would
+/// else end the process before its own time is over. From three quarters of it on, page caches grow no more, so that
+/// many open ledgers leave room for work.
 ///
 /// For the program that serves, once, at its start: the bound is the process's, and can only be lowered afterwards.
 pub fn limit_memory(bytes_max: u64) -> Result<(), LedgerError> {
     let failed = |error| from_sqlite(error, Path::new(":memory:"));
     let connection = Connection::open_in_memory().map_err(failed)?;
-    let bytes = i64::try_from(bytes_max).unwrap_or(i64::MAX);
-    let set: i64 = connection
-        .query_row(&format!("PRAGMA hard_heap_limit = {bytes}"), [], |row| row.get(0))
-        .map_err(failed)?;
-    MEMORY_MAX.store(u64::try_from(set).unwrap_or(0), Relaxed);
+    let set = |pragma: &str, bytes: i64| -> Result<i64, LedgerError> {
+        connection.query_row(&format!("PRAGMA {pragma} = {bytes}"), [], |row| row.get(0)).map_err(failed)
+    };
+    let bytes = set("hard_heap_limit", i64::try_from(bytes_max).unwrap_or(i64::MAX))?;
+    set("soft_heap_limit", bytes / 4 * 3)?;
+    MEMORY_MAX.store(u64::try_from(bytes).unwrap_or(0), Relaxed);
     Ok(())
 }
 

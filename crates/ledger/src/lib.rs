@@ -32,7 +32,7 @@ mod slot;
 mod value;
 mod view;
 
-pub use connection::limit_memory;
+pub use connection::{limit_memory, memory_limit};
 pub use error::{LedgerError, RunError};
 pub use event::{Appended, Event, EventPage, EventQuery, NewEvent};
 pub use files::{FileFacts, install, remove_files, verify_file};

@@ -286,7 +286,8 @@ pub(crate) fn from_sqlite(error: rusqlite::Error, path: &Path) -> LedgerError {
         Some(Sqlite::ReadOnly) => return LedgerError::ReadOnly,
         Some(Sqlite::TooBig) => return LedgerError::TooLarge { what: VALUE, limit: 0 },
         Some(Sqlite::OutOfMemory) => {
-            return LedgerError::TooLarge { what: "bytes of memory for SQL", limit: memory_limit() };
+            let limit = memory_limit().unwrap_or(0);
+            return LedgerError::TooLarge { what: "bytes of memory for SQL", limit };
         }
         // Only for a moment, by SQLite's own recovery: there is one writer.
         Some(Sqlite::DatabaseBusy | Sqlite::DatabaseLocked) => {
