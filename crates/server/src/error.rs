@@ -4,6 +4,7 @@ use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use leasehold_blob::BlobError;
 use leasehold_lease::LeaseError;
+use leasehold_ledger::LedgerError;
 use leasehold_tenure::{OptionsError, TenureError};
 use leasehold_types::{ErrorCode, LeaseKey, ReplicaId};
 
@@ -133,6 +134,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The memory that SQL may take cannot be bounded.
+    #[error("failed to bound the memory for SQL")]
+    Memory(#[source] LedgerError),
     /// The lease store.
     #[error(transparent)]
     Lease(#[from] LeaseError),
@@ -157,6 +161,7 @@ impl StartError {
             Self::OtherDerivationKey { .. } | Self::InvalidDerivationKey { .. } | Self::Listen { .. } => {
                 ErrorCode::InvalidConfiguration
             }
+            Self::Memory(error) => error.code(),
             Self::Lease(error) => error.code(),
             Self::Blob(error) => error.code(),
             Self::Tenure(error) => error.code(),

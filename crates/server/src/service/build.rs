@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     derivation::derivation_key,
+    memory::sql_memory_max,
     node::{NodeLock, take_replica},
 };
 use crate::{
@@ -75,13 +76,17 @@ pub struct Service {
 
 impl Service {
     /// Opens the stores of `config` and takes the replica's id. Nothing is announced and no tenant is opened yet.
+    ///
+    /// It is for a process that serves: it also bounds the memory that SQL may take in all of it, to half of what the machine
+    /// or the container has.
     pub async fn build(config: Config) -> Result<Self, StartError> {
+        leasehold_ledger::limit_memory(sql_memory_max()).map_err(StartError::Memory)?;
         let edges = Edges::system();
         let stores = Stores::embedded(&config, &edges)?;
         Self::build_with(config, edges, stores).await
     }
 
-    /// The same with these edges and stores.
+    /// The same with these edges and stores, for a program that embeds the service and bounds its memory itself.
     pub async fn build_with(mut config: Config, edges: Edges, stores: Stores) -> Result<Self, StartError> {
         config.check()?;
         config.data_dir = absolute(&config.data_dir)?;

@@ -5,6 +5,7 @@ mod banner;
 mod bind;
 mod build;
 mod derivation;
+mod memory;
 mod node;
 mod run;
 

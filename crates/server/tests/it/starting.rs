@@ -61,6 +61,14 @@ async fn a_configuration_is_checked_however_it_was_made() {
 }
 
 #[tokio::test]
+async fn the_memory_of_sql_is_bounded_before_anything_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    Service::build(config_in(dir.path())).await.unwrap();
+    let bytes = leasehold_ledger::memory_limit().unwrap();
+    assert!(bytes >= 64 << 20, "{bytes}");
+}
+
+#[tokio::test]
 async fn a_named_port_is_not_exchanged_for_another() {
     let dir = tempfile::tempdir().unwrap();
     let first = bind(&config_in(dir.path())).await.unwrap();
