@@ -178,4 +178,26 @@ impl TenureEvent {
             | Self::Forgotten { epoch, .. } => *epoch,
         }
     }
+
+    /// Logs the event. Renewals are routine; what costs somebody something is a warning.
+    pub(crate) fn log(&self) {
+        let (name, key, epoch) = (self.name(), self.key(), self.epoch());
+        match self {
+            Self::Renewed { .. } => tracing::trace!(%key, %epoch, "{name}"),
+            Self::SnapshotPublished { number, position, bytes, took, .. } => {
+                tracing::debug!(%key, %epoch, %number, %position, bytes, ?took, "{name}");
+            }
+            Self::Swept { objects, bytes, .. } => tracing::debug!(%key, %epoch, objects, bytes, "{name}"),
+            Self::Released { flushed, .. } => tracing::info!(%key, %epoch, flushed, "{name}"),
+            Self::Forgotten { receipt, .. } => {
+                tracing::info!(%key, %epoch, floor = %receipt.floor, objects = receipt.objects_deleted, "{name}");
+            }
+            Self::Acquired { .. } | Self::Resumed { .. } => tracing::info!(%key, %epoch, "{name}"),
+            Self::Lapsed { .. } => tracing::warn!(%key, %epoch, "{name}"),
+            Self::Lost { reason, .. } => tracing::warn!(%key, %epoch, %reason, "{name}"),
+            Self::SnapshotFailed { error, code, .. } => tracing::warn!(%key, %epoch, error, %code, "{name}"),
+            Self::SweepFailed { error, .. } => tracing::warn!(%key, %epoch, error, "{name}"),
+            Self::DrainTimeout { in_flight, .. } => tracing::warn!(%key, %epoch, in_flight, "{name}"),
+        }
+    }
 }

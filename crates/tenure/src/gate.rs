@@ -262,12 +262,12 @@ mod tests {
                 gate.show(state);
                 let word = gate.word.load(Ordering::Acquire);
                 assert_eq!(refusal_of(word, false), state.refusal(), "{state:?}");
-                let work = match phase {
+                let of_work = match phase {
                     Phase::Draining if lease == LeaseState::Held => None,
                     Phase::Draining => State { phase: Phase::Serving, ..state }.refusal(),
                     _ => state.refusal(),
                 };
-                assert_eq!(refusal_of(word, true), work, "work in {state:?}");
+                assert_eq!(refusal_of(word, true), of_work, "work in {state:?}");
             }
         }
     }

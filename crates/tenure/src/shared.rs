@@ -47,23 +47,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Tells the observer. Whatever it does harms no tenure (contract row O1).
     pub(crate) fn tell(&self, event: &TenureEvent) {
-        match event {
-            TenureEvent::Renewed { key, epoch } => tracing::trace!(%key, %epoch, "renewed"),
-            TenureEvent::Lost { key, epoch, reason } => {
-                tracing::warn!(%key, %epoch, reason = reason.as_str(), "lost");
-            }
-            TenureEvent::SnapshotFailed { key, epoch, code, error } => {
-                tracing::warn!(%key, %epoch, %code, error, "snapshot failed");
-            }
-            TenureEvent::SweepFailed { key, epoch, error } => {
-                tracing::warn!(%key, %epoch, error, "sweep failed");
-            }
-            TenureEvent::DrainTimeout { key, epoch, in_flight } => {
-                tracing::warn!(%key, %epoch, in_flight, "a drain timed out");
-            }
-            TenureEvent::Lapsed { key, epoch } => tracing::warn!(%key, %epoch, "the lease lapsed"),
-            other => tracing::info!(key = %other.key(), epoch = %other.epoch(), "{}", other.name()),
-        }
+        event.log();
         if let Some(observer) = &self.options.observer
             && catch_unwind(AssertUnwindSafe(|| observer(event))).is_err()
         {

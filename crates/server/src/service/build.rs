@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     Config, StartError, app::App, bounds::Bound, metrics::Metrics, paused::Paused, stage::StageCell,
-    telemetry::log_transition,
 };
 
 /// Time and randomness, handed in.
@@ -170,10 +169,7 @@ fn router_options(
     ledger.limits.result_bytes_max = limits.result_bytes_max;
     ledger.limits.batch_events_max = limits.batch_events_max;
     ledger.limits.batch_bytes_max = limits.body_bytes_max;
-    let observer = move |event: &TenureEvent| {
-        metrics.observe(event);
-        log_transition(event);
-    };
+    let observer = move |event: &TenureEvent| metrics.observe(event);
     RouterOptions {
         ttl: config.ttl,
         margin: config.margin,

@@ -7,6 +7,14 @@ use crate::vocabulary::{
     Answer, Effect, Event, LeaseState, Notice, Outcome, Phase, State, Upload, UploadFailure, Waiter,
 };
 
+/// What comes of a forget.
+#[derive(Clone, Copy, Debug)]
+enum Forgetting {
+    GoesOn,
+    Fails,
+    IsFenced,
+}
+
 /// What a driver could do next; which event that is depends on what is under way.
 #[derive(Clone, Copy, Debug)]
 enum Move {
@@ -28,7 +36,7 @@ enum Move {
     },
     /// The forget that is under way goes on or fails.
     Forget {
-        failure: Option<Option<FencedReason>>,
+        how: Forgetting,
     },
     /// The release that is under way ends.
     Release,
@@ -61,8 +69,8 @@ fn moves() -> impl Strategy<Value = Move> {
         ].prop_map(Move::Lease),
         3 => (failure, any::<bool>()).prop_map(|(failure, dirty)| Move::Upload { failure, dirty }),
         3 => (any::<bool>(), prop::bool::weighted(0.8)).prop_map(|(dirty, in_time)| Move::Drain { dirty, in_time }),
-        2 => prop_oneof![3 => Just(None), 1 => Just(Some(None)), 1 => Just(Some(Some(FencedReason::Lost)))]
-            .prop_map(|failure| Move::Forget { failure }),
+        2 => prop_oneof![3 => Just(Forgetting::GoesOn), 1 => Just(Forgetting::Fails), 1 => Just(Forgetting::IsFenced)]
+            .prop_map(|how| Move::Forget { how }),
         2 => Just(Move::Release),
         2 => any::<bool>().prop_map(|agrees| Move::Check { agrees }),
         1 => prop::bool::weighted(0.9).prop_map(|well| Move::Open { well }),
@@ -70,6 +78,7 @@ fn moves() -> impl Strategy<Value = Move> {
 }
 
 /// A tenure with a driver that keeps books.
+#[expect(clippy::struct_excessive_bools, reason = "each is one operation that is under way or not")]
 struct Driven {
     state: State,
     opening: bool,
@@ -145,18 +154,15 @@ impl Driven {
             },
             Move::Drain { dirty, in_time: true } => Event::Drained { dirty },
             Move::Drain { in_time: false, .. } => Event::DrainTimedOut,
-            Move::Forget { failure: Some(superseded) } if self.forgetting => {
+            Move::Forget { how } if self.forgetting => match how {
                 // Once the floor is raised nobody else's tenure stops it.
-                let superseded = superseded.filter(|_| !self.state.floor_raised);
-                Event::ForgetFailed { superseded }
-            }
-            Move::Forget { failure: None } if self.forgetting => {
-                if self.state.floor_raised {
-                    Event::Forgotten
-                } else {
-                    Event::FloorRaised
+                Forgetting::IsFenced if !self.state.floor_raised => {
+                    Event::ForgetFailed { superseded: Some(FencedReason::Lost) }
                 }
-            }
+                Forgetting::Fails | Forgetting::IsFenced => Event::ForgetFailed { superseded: None },
+                Forgetting::GoesOn if self.state.floor_raised => Event::Forgotten,
+                Forgetting::GoesOn => Event::FloorRaised,
+            },
             Move::Release => Event::ReleaseEnded { flushed: self.releasing? },
             Move::Check { agrees } if self.checking => {
                 if agrees {
@@ -309,7 +315,7 @@ impl Driven {
                 Move::Open { well: true },
                 Move::Drain { dirty: false, in_time: true },
                 Move::Upload { failure: None, dirty: false },
-                Move::Forget { failure: None },
+                Move::Forget { how: Forgetting::GoesOn },
                 Move::Check { agrees: true },
                 Move::Release,
             ] {
