@@ -34,9 +34,10 @@ pub struct Opened {
 /// Opens the tenant of `claim`, whose row has `floor`, and brings what it starts from to `into`, a database
 /// file in an existing directory; what is there is replaced (protocol.md, "Open").
 ///
-/// `stop` is asked before each step, with the claim as it stands: its epoch may have been raised, and whoever renews the
-/// lease meanwhile has to name that one. Here the lease is renewed at the end only. Cancel-safe: a dropped opening leaves at most a scratch file's name beside `into`, and what it
-/// put into the store is stepped over by the next.
+/// `stop` is asked before each step, with the claim as it stands: its epoch may have been raised, and whoever
+/// renews the lease meanwhile has to name that one. Here the lease is renewed at the end only. Cancel-safe: a
+/// dropped opening leaves at most a scratch file's name beside `into`, and what it put into the store is
+/// stepped over by the next.
 pub async fn open(
     ctx: &SnapshotContext,
     claim: Claim,

@@ -249,13 +249,8 @@ impl OpenPlan {
                 None => Self::missing(snapshot, self.layout.manifest(snapshot)),
                 Some(body) => match Entry::decode(&self.layout, snapshot, &body)? {
                     Entry::Published(manifest) => State::Fetching(manifest),
-                    Entry::Sealed(_) => {
-                        let object = self.layout.manifest(snapshot);
-                        return Err(SnapshotError::damaged(
-                            &object,
-                            "a base names it as a snapshot and it is a seal",
-                        ));
-                    }
+                    // It was forgotten, and a seal that was on its way landed on the freed name.
+                    Entry::Sealed(_) => Self::missing(snapshot, self.layout.manifest(snapshot)),
                 },
             },
             (State::Fetching(manifest), Answer::Fetched) => State::Renewing(Some(manifest)),

@@ -198,6 +198,28 @@ fn a_forget_that_comes_between_pin_and_fetch_lets_it_start_empty() {
 }
 
 #[test]
+fn a_seal_that_lands_late_on_a_forgotten_name_is_taken_for_what_was_forgotten() {
+    let mut world = World::new();
+    let first = world.acquire();
+    world.open(&first).unwrap();
+    world.publish(&first, &mut OwnManifests::new(), &vec![1]).unwrap();
+    let second = world.acquire();
+    world.open(&second).unwrap();
+    let third = world.acquire();
+    let mut plan = world.open_plan(&third);
+    // Its candidate's pin names 1.1, whose manifest it has not read yet.
+    until(&mut world, &mut plan, |ask| is_put_of(ask, "e00000003/base.json"));
+    let floor = world.layout.floor(epoch(1));
+    world.put(&floor, bytes::Bytes::from_static(b"{}"));
+    for key in world.keys_in(epoch(1)) {
+        world.objects.remove(&key);
+    }
+    world.put(&object("e00000001/snap-000001.json"), Seal::new(&second, NOW).encode());
+    let start = finish(&mut world, &mut plan).unwrap();
+    assert_eq!((start.claim.epoch, start.manifest), (epoch(3), None));
+}
+
+#[test]
 fn a_missing_part_is_damage_only_when_nobody_took_over() {
     let lose_image = |world: &mut World| {
         let image = world.objects.keys().find(|key| key.as_str().contains("snap-000001-")).unwrap().clone();

@@ -69,4 +69,10 @@ fn a_forget_by_somebody_else_supersedes() {
     world.forget(&forgetter).unwrap();
     world.row = rewound;
     assert_eq!(look(&mut world, &claim, &own), Resume::Superseded(FencedReason::Lost));
+
+    // The floor object is there and nothing is deleted yet.
+    let (mut world, claim, own) = serving();
+    let floor = world.layout.floor(claim.epoch);
+    world.put(&floor, bytes::Bytes::from_static(b"{}"));
+    assert_eq!(look(&mut world, &claim, &own), Resume::Superseded(FencedReason::Lost));
 }

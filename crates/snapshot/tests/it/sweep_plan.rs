@@ -137,6 +137,25 @@ fn an_image_whose_number_was_taken_by_an_earlier_attempt_is_live_by_its_manifest
 }
 
 #[test]
+fn an_image_that_is_on_its_way_is_not_swept_although_its_number_turned_out_to_be_used() {
+    let mut world = World::new();
+    let (claim, own) = opened(&mut world);
+    let (draft, _) = world.draft(&vec![1], true);
+    let lost = PublishPlan::new(claim.clone(), own.clone(), draft);
+    let Step::Ask(ask) = lost.next() else { panic!() };
+    world.perform(&ask, None);
+    let (draft, body) = world.draft(&vec![1, 2], false);
+    let mut plan = PublishPlan::new(claim.clone(), own, draft);
+    // The upload, the taken name, and reading it: 1 is ours, 2 is next, and the image is called 1 still.
+    for _ in 0..3 {
+        let Step::Ask(ask) = plan.next() else { panic!() };
+        plan.feed(world.perform(&ask, Some(&body))).unwrap();
+    }
+    assert_eq!((plan.own().newest().unwrap().number.get(), plan.own().next().get()), (1, 2));
+    assert_eq!(world.sweep(&claim, plan.own(), KEEP, NOW).unwrap().objects, 0);
+}
+
+#[test]
 fn fences_go_after_their_retention_and_at_most_32_outlive_a_day() {
     let mut world = World::new();
     for _ in 0..40 {

@@ -109,7 +109,11 @@ impl World {
         }
         match self.layout.name(object) {
             Some(Name::Manifest(snapshot)) => {
-                if let Entry::Published(manifest) = Entry::decode(&self.layout, snapshot, &body).unwrap() {
+                // A put that lands again after its object was swept publishes nothing: its name had its day.
+                let first = !self.published.iter().any(|published| published.manifest.snapshot() == snapshot);
+                if let Entry::Published(manifest) = Entry::decode(&self.layout, snapshot, &body).unwrap()
+                    && first
+                {
                     let ledger = self.ledger_of(&manifest).ok();
                     self.published.push(Publication { tick: self.tick, manifest: *manifest, ledger });
                 }
