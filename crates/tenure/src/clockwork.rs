@@ -11,7 +11,8 @@ use futures::future::select;
 use leasehold_types::Moment;
 
 use crate::{
-    tenure::{Cause, Tenure},
+    steps::Cause,
+    tenure::Tenure,
     vocabulary::{Event, LeaseState, Phase, Upload},
 };
 

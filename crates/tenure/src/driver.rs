@@ -13,7 +13,8 @@ use leasehold_types::{Moment, Refusal, Timer};
 
 use crate::{
     TenureError,
-    tenure::{Cause, Tenure},
+    steps::Cause,
+    tenure::Tenure,
     vocabulary::{Effect, Event},
 };
 

@@ -7,12 +7,7 @@ use leasehold_ledger::Ledger;
 use leasehold_snapshot::{Receipt, SnapshotContext, SnapshotError};
 use leasehold_types::LeaseKey;
 
-use crate::{
-    TenureError,
-    paths::OwnRoot,
-    tenure::{Cause, Tenure},
-    vocabulary::Event,
-};
+use crate::{TenureError, paths::OwnRoot, steps::Cause, tenure::Tenure, vocabulary::Event};
 
 impl Tenure {
     /// Raises the floor, deletes, proves (protocol.md, "Forget"). The gate is closed and no upload is under way.

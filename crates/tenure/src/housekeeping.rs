@@ -8,7 +8,7 @@ use leasehold_types::LeaseKey;
 use crate::{
     Router,
     paths::{OwnRoot, tenant_root},
-    tenure::with_sources,
+    steps::with_sources,
 };
 
 /// How often local ledgers of forgotten tenants are looked for.

@@ -6,7 +6,7 @@
 //! | where | what |
 //! |---|---|
 //! | `state.rs`, `vocabulary.rs` | the transitions, pure |
-//! | `tenure.rs`, `driver.rs` | from an event to its effects, in order, each in a task of its own |
+//! | `tenure.rs`, `steps.rs`, `driver.rs` | from an event to its effects, in order, each in a task of its own |
 //! | `opening.rs`, `uploading.rs`, `ending.rs`, `clockwork.rs` | what the driver does |
 //! | `gate.rs` | who is let in |
 //! | `handle.rs`, `ledger_ref.rs`, `append_queue.rs` | the ways in |
@@ -29,6 +29,7 @@ mod paths;
 mod router;
 mod shared;
 mod state;
+mod steps;
 mod table;
 mod tenure;
 mod uploading;

@@ -13,7 +13,8 @@ use leasehold_types::{FencedReason, LeaseKey, Refusal};
 
 use crate::{
     TenureError,
-    tenure::{Cause, Tenure},
+    steps::Cause,
+    tenure::Tenure,
     vocabulary::{Event, LeaseState, Phase},
 };
 

@@ -13,8 +13,9 @@ use crate::{
     Backends, Handle, OptionsError, RouterOptions, TenureError,
     opening::{Purpose, forgotten},
     shared::Shared,
+    steps::Cause,
     table::{Slot, Table},
-    tenure::{Cause, Tenure},
+    tenure::Tenure,
     vocabulary::{Event, Phase},
 };
 
@@ -364,7 +365,7 @@ async fn close_one(tenure: Arc<Tenure>) -> Option<LeaseKey> {
             }
         }
         Err(error) => {
-            tracing::error!(key = %tenure.key, error = %crate::tenure::with_sources(&error), "a tenant could not be handed off");
+            tracing::error!(key = %tenure.key, error = %crate::steps::with_sources(&error), "a tenant could not be handed off");
             Some(tenure.key.clone())
         }
     }

@@ -8,7 +8,8 @@ use leasehold_types::FencedReason;
 use crate::{
     TenureError, TenureEvent,
     opening::scratch_dir,
-    tenure::{Cause, PublishedState, Tenure, with_sources},
+    steps::{Cause, with_sources},
+    tenure::{PublishedState, Tenure},
     vocabulary::{Event, UploadFailure},
 };
 
