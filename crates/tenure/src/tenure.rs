@@ -77,6 +77,8 @@ pub(crate) struct Tenure {
     pub(crate) salvage_first: AtomicBool,
     /// Set by a sweep that failed: this tenure sweeps no more (contract row S2).
     pub(crate) sweep_failed: AtomicBool,
+    /// Set by the sweep after the first publish: what its predecessors left is superseded since.
+    pub(crate) swept_superseded: AtomicBool,
     /// From the acquisition until the lease is handed back or lost.
     pub(crate) registration: Mutex<Option<Registration>>,
     /// Counts the drains that are over, which ends their timers.
@@ -112,6 +114,7 @@ impl Tenure {
             checking: AtomicBool::new(false),
             salvage_first: AtomicBool::new(false),
             sweep_failed: AtomicBool::new(false),
+            swept_superseded: AtomicBool::new(false),
             registration: Mutex::new(None),
             drain_over: watch::Sender::new(0),
             key,

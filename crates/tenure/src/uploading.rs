@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
-use leasehold_snapshot::{ImageFile, Published, SnapshotNumber};
+use leasehold_snapshot::{ImageFile, Published};
 use leasehold_types::FencedReason;
 
 use crate::{
@@ -42,9 +42,8 @@ impl Tenure {
         self.note_dirty(dirty);
         match outcome {
             Ok(published) => {
-                let number = published.number;
                 let state = PublishedState {
-                    number,
+                    number: published.number,
                     position: published.position,
                     at: self.shared.backends.clock.wall(),
                 };
@@ -56,7 +55,7 @@ impl Tenure {
                     &Cause { published: Some((published, took)), ..Cause::default() },
                 );
                 if !last {
-                    Arc::clone(&self).sweep_after(number).await;
+                    Arc::clone(&self).sweep_after_publish().await;
                 }
             }
             Err(error) => {
@@ -138,8 +137,8 @@ impl Tenure {
     }
 
     /// After a publish: the first of a tenure makes its predecessors superseded, each further one its own last but some.
-    async fn sweep_after(self: Arc<Self>, number: SnapshotNumber) {
-        if number == SnapshotNumber::FIRST {
+    async fn sweep_after_publish(self: Arc<Self>) {
+        if !self.swept_superseded.swap(true, Ordering::AcqRel) {
             self.sweep().await;
             return;
         }
