@@ -67,7 +67,7 @@ struct Outcomes {
 fn compile(project: &Project) -> Outcomes {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["check", "--offline", "--keep-going", "--message-format", "json", "--manifest-path"])
+        .args(["build", "--offline", "--keep-going", "--message-format", "json", "--manifest-path"])
         .arg(project.manifest())
         .current_dir(project.workspace_root())
         .env("CARGO_TARGET_DIR", project.target())
@@ -78,14 +78,15 @@ fn compile(project: &Project) -> Outcomes {
     let mut outcomes = Outcomes::default();
     for message in Message::parse_stream(output.stdout.as_slice()) {
         match message.unwrap_or_else(|error| panic!("cargo's messages ended early: {error}")) {
-            Message::CompilerArtifact(artifact) if project.is_case(&artifact.target) => {
-                outcomes.by_case.entry(artifact.target.name).or_default().compiled = true;
+            Message::CompilerArtifact(artifact) => {
+                if let Some(case) = project.case_of(&artifact.target) {
+                    outcomes.by_case.entry(case).or_default().compiled = true;
+                }
             }
             Message::CompilerMessage(said) if said.message.level == DiagnosticLevel::Error => {
-                if project.is_case(&said.target) {
-                    outcomes.by_case.entry(said.target.name).or_default().errors.push(said.message);
-                } else {
-                    outcomes.elsewhere += &said.message.to_string();
+                match project.case_of(&said.target) {
+                    Some(case) => outcomes.by_case.entry(case).or_default().errors.push(said.message),
+                    None => outcomes.elsewhere += &said.message.to_string(),
                 }
             }
             _ => {}

@@ -1,7 +1,8 @@
 //! The cargo project whose binaries are the cases.
 //!
-//! It lies below the workspace's target directory and builds into that, with the workspace's profiles and locked
-//! versions: what is built for the tests already, `SQLite` above all, is not built again.
+//! It lies below the workspace's target directory and is built into that, with the workspace's profiles and locked
+//! versions: what is built for the tests already, `SQLite` above all, is not built again. That is also why it is built
+//! and not merely checked: a check shares nothing with the tests, not even what build scripts compile.
 
 use std::{
     error::Error,
@@ -69,9 +70,11 @@ impl Project {
         &self.target
     }
 
-    /// Whether something that cargo compiled is one of the cases.
-    pub(super) fn is_case(&self, target: &Target) -> bool {
-        target.src_path.as_std_path().starts_with(&self.cases)
+    /// The name of the case that cargo compiled, if it was one.
+    pub(super) fn case_of(&self, target: &Target) -> Option<String> {
+        let path = target.src_path.as_std_path();
+        let name = path.starts_with(&self.cases).then(|| path.file_stem()).flatten()?;
+        Some(name.to_string_lossy().into_owned())
     }
 }
 
@@ -110,7 +113,9 @@ fn manifest(name: &str, package: &Package, root: &Table, cases: &[Case]) -> Resu
 
     let mut binaries = Vec::with_capacity(cases.len());
     for case in cases {
-        let binary = [("name".to_owned(), text(&case.name)), ("path".to_owned(), path(&case.path)?)];
+        // Binaries of all projects come to lie in one directory.
+        let own = format!("{name}-{}", case.name);
+        let binary = [("name".to_owned(), text(&own)), ("path".to_owned(), path(&case.path)?)];
         binaries.push(Value::Table(Table::from_iter(binary)));
     }
 
