@@ -39,18 +39,13 @@ pub(crate) enum Deed {
 }
 
 /// Everything behind the lock.
+#[derive(Default)]
 pub(crate) struct Inner {
     pub(crate) state: State,
     waiters: Waiters,
     /// What is still to do. Whoever finds `busy` unset does it all, so that it is done in order.
     outbox: VecDeque<Deed>,
     busy: bool,
-}
-
-impl Default for Inner {
-    fn default() -> Self {
-        Self { state: State::opening(), waiters: Waiters::default(), outbox: VecDeque::new(), busy: false }
-    }
 }
 
 impl Tenure {
