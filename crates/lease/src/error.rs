@@ -53,6 +53,34 @@ pub enum LeaseError {
         /// The newest that this build knows.
         known: u32,
     },
+    /// The store is there and does not let this program do what it must: a grant, a role or a password has to be mended.
+    #[error(
+        "the lease store refuses to {action}: {detail}: check the role, its password and its grants (sql/README.md)"
+    )]
+    Denied {
+        /// What was being done.
+        action: String,
+        /// What the store said.
+        detail: String,
+    },
+    /// The store cannot be used as it is configured.
+    #[error("the lease store's configuration cannot be used: {detail}")]
+    Misconfigured {
+        /// What is wrong; no part of a secret.
+        detail: String,
+    },
+    /// The store's tables are missing, or older than this build needs.
+    #[error(
+        "the lease tables in schema {schema} are at version {found}, this build needs {needed}: run `leasehold migrate`"
+    )]
+    Unmigrated {
+        /// Where they are looked for.
+        schema: String,
+        /// Their version; 0 when there are none.
+        found: u32,
+        /// What this build needs.
+        needed: u32,
+    },
     /// The store's file could not be opened or made.
     #[error("failed to open the lease store {path}: {detail}")]
     Open {
@@ -80,6 +108,9 @@ impl LeaseError {
             Self::Full { .. } => ErrorCode::DiskFull,
             Self::Damaged { .. } | Self::EpochsExhausted { .. } | Self::Unusable { .. } => ErrorCode::Damaged,
             Self::FormatTooNew { .. } => ErrorCode::FormatTooNew,
+            Self::Denied { .. } | Self::Misconfigured { .. } | Self::Unmigrated { .. } => {
+                ErrorCode::InvalidConfiguration
+            }
             Self::Open { .. } => ErrorCode::LocalIo,
         }
     }

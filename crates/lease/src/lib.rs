@@ -4,9 +4,11 @@
 //! testkit checks. [`SqliteLeaseStore`] is the embedded backend. [`HeldLease`] is a lease as the replica that holds it sees it:
 //! a claim, and the moment until which it is provably held. The [`Keeper`] renews all of a replica's leases in one chain.
 
+mod columns;
 mod error;
 mod held;
 mod keeper;
+mod postgres;
 mod renewal_plan;
 mod sqlite;
 mod store;
@@ -16,6 +18,7 @@ mod times;
 pub use error::{LeaseError, LeaseTimesError};
 pub use held::{Acquired, EpochInMotion, HeldLease, HeldRenewal};
 pub use keeper::{Keeper, Registration, RenewalOutcome, RenewalSink};
+pub use postgres::{PostgresLeaseStore, PostgresOptions, TlsMode};
 pub use sqlite::SqliteLeaseStore;
 pub use store::{
     Acquisition, Announced, Announcement, Claim, Grant, Holder, LeaseRow, LeaseStore, Owner, Recheck,

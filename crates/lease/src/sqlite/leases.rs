@@ -6,7 +6,10 @@ use leasehold_types::{Epoch, Floor, LeaseKey, OrgSlug, ReplicaId, TenantId, Tenu
 use rusqlite::{OptionalExtension as _, Row, named_params};
 
 use super::turn::{Failure, Turn};
-use crate::{Acquisition, Claim, Grant, Holder, LeaseError, LeaseRow, Owner, Recheck, Renewal};
+use crate::{
+    Acquisition, Claim, Grant, Holder, LeaseError, LeaseRow, Owner, Recheck, Renewal,
+    columns::{damaged, epoch_of, floor_of, key_of},
+};
 
 const ROW: &str = "SELECT lease.lease_key, lease.epoch, lease.owner, lease.tenure_id, lease.expires_boot_ms,
        lease.forget_floor, lease.forgotten_wall_ms, lease.receipt, replica.endpoint
@@ -238,22 +241,4 @@ fn lease_row(turn: &Turn<'_>, row: &Row<'_>) -> Result<LeaseRow, Failure> {
         receipt: row.get(7)?,
         key,
     })
-}
-
-fn key_of(text: &str) -> Result<LeaseKey, LeaseError> {
-    text.parse().map_err(|error| damaged(text, &error))
-}
-
-fn epoch_of(key: &LeaseKey, number: i64) -> Result<Epoch, LeaseError> {
-    let number = u64::try_from(number).unwrap_or(0);
-    Epoch::new(number).map_err(|error| damaged(key, &error))
-}
-
-fn floor_of(key: &LeaseKey, number: i64) -> Result<Floor, LeaseError> {
-    let number = u64::try_from(number).map_err(|_| damaged(key, "its floor is negative"))?;
-    Floor::new(number).map_err(|error| damaged(key, &error))
-}
-
-fn damaged(key: &(impl ToString + ?Sized), detail: &(impl ToString + ?Sized)) -> LeaseError {
-    LeaseError::Damaged { key: key.to_string(), detail: detail.to_string() }
 }

@@ -1,4 +1,4 @@
-//! The lease crate from outside: the contract over SQLite, held leases, the keeper.
+//! The lease crate from outside: the contract over SQLite and Postgres, held leases, the keeper.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -6,5 +6,6 @@ mod conformance;
 mod full_disk;
 mod held;
 mod keeper;
+mod postgres;
 mod sqlite;
 mod stage;

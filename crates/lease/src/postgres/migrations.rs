@@ -1,0 +1,174 @@
+//! The schema's versions: every file of `sql/`, in one transaction under one lock.
+//!
+//! The library decides what is to be applied and keeps the history; its own drivers would open a transaction per step, between which
+//! another replica's may come. So it is handed one transaction that is already under way, whose search path names our schema.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use refinery_core::{
+    AsyncMigrate, Migration, Runner,
+    traits::r#async::{AsyncQuery, AsyncTransaction},
+};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use tokio_postgres::{Client, Error, Row, Transaction, types::Type};
+
+use super::{
+    connections::{self, within},
+    failure,
+    options::{PostgresOptions, misconfigured},
+};
+use crate::LeaseError;
+
+/// The migrations, by file name. A file that was released is never changed again: its digest is in the history.
+const MIGRATIONS: &[(&str, &str)] = &[("V1__lease", include_str!("../../../../sql/V1__lease.sql"))];
+/// The version that this build knows and needs.
+pub(super) const VERSION: u32 = 1;
+const HISTORY: &str = "schema_history";
+/// How long a replica waits for another's migration.
+const LOCK_LIMIT: &str = "60s";
+/// How long a migration may take, waiting included.
+const LIMIT: Duration = Duration::from_secs(300);
+const ACTION: &str = "migrate the schema";
+
+/// Brings the schema to [`VERSION`] and answers the names of what was applied: none, where it was there already. Makes the schema where
+/// there is none. A role that may only use the tables can call it on a schema that is up to date.
+pub(super) async fn migrate(options: &PostgresOptions) -> Result<Vec<String>, LeaseError> {
+    let mut connection = connections::alone(options, ACTION).await?;
+    let client: &mut Client = &mut connection;
+    let work = migrate_by(client, &options.schema);
+    within(LIMIT, work)
+        .await
+        .unwrap_or_else(|| Err(LeaseError::Timeout { action: ACTION.into(), limit: LIMIT }))
+}
+
+async fn migrate_by(client: &mut Client, schema: &str) -> Result<Vec<String>, LeaseError> {
+    let sql = |error: Error| failed(&error);
+    let change = client.transaction().await.map_err(sql)?;
+    // Released with the transaction: a pooler may give the next one another server connection.
+    change
+        .query_typed(
+            "SELECT set_config('lock_timeout', $1, true), set_config('search_path', $2, true)",
+            &[(&LOCK_LIMIT, Type::TEXT), (&format!("\"{schema}\""), Type::TEXT)],
+        )
+        .await
+        .map_err(sql)?;
+    change
+        .query_typed(
+            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+            &[(&format!("leasehold migrations of {schema}"), Type::TEXT)],
+        )
+        .await
+        .map_err(sql)?;
+    prepare(&change, schema).await.map_err(sql)?;
+    let mut steps = Steps(change);
+    let history = AsyncMigrate::get_applied_migrations(&mut steps, HISTORY).await.map_err(|e| refused(&e))?;
+    let found = history.last().map_or(0, |last| u32::try_from(last.version()).unwrap_or(0));
+    if found > VERSION {
+        return Err(LeaseError::FormatTooNew { found, known: VERSION });
+    }
+    let migrations: Result<Vec<Migration>, _> =
+        MIGRATIONS.iter().map(|(name, text)| Migration::unapplied(name, text)).collect();
+    let mut runner = Runner::new(&migrations.map_err(|error| refused(&error))?);
+    runner.set_migration_table_name(HISTORY);
+    let report = runner.run_async(&mut steps).await.map_err(|error| refused(&error))?;
+    steps.0.commit().await.map_err(sql)?;
+    Ok(report.applied_migrations().iter().map(ToString::to_string).collect())
+}
+
+/// Makes the schema and the history where they are missing. Asked first: `IF NOT EXISTS` would need the right to make them even where
+/// they are there.
+async fn prepare(change: &Transaction<'_>, schema: &str) -> Result<(), Error> {
+    let there = change
+        .query_typed_one(
+            "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)",
+            &[(&schema, Type::TEXT)],
+        )
+        .await?;
+    if !there.try_get::<_, bool>(0)? {
+        change.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
+    }
+    let there = change
+        .query_typed_one(
+            "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                             WHERE n.nspname = $1 AND c.relname = $2)",
+            &[(&schema, Type::TEXT), (&HISTORY, Type::TEXT)],
+        )
+        .await?;
+    if !there.try_get::<_, bool>(0)? {
+        // The columns are the library's.
+        change
+            .batch_execute(&format!(
+                "CREATE TABLE {HISTORY} (
+                     version int4 PRIMARY KEY, name varchar(255), applied_on varchar(255), checksum varchar(255))"
+            ))
+            .await?;
+    }
+    Ok(())
+}
+
+/// The one transaction in which all steps run. It is committed by who opened it.
+struct Steps<'a>(Transaction<'a>);
+
+#[async_trait]
+impl AsyncTransaction for Steps<'_> {
+    type Error = Error;
+
+    async fn execute<'a, T: Iterator<Item = &'a str> + Send>(&mut self, queries: T) -> Result<usize, Error> {
+        let mut count = 0;
+        for query in queries {
+            self.0.batch_execute(query).await?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+#[async_trait]
+impl AsyncQuery<Vec<Migration>> for Steps<'_> {
+    async fn query(&mut self, query: &str) -> Result<Vec<Migration>, Error> {
+        self.0.query_typed(query, &[]).await?.iter().map(applied).collect()
+    }
+}
+
+impl AsyncMigrate for Steps<'_> {
+    /// Nothing: `prepare` made it.
+    fn assert_migrations_table_query(_: &str) -> String {
+        String::new()
+    }
+}
+
+/// A row of the history. Its digest and time are texts that the library wrote; where they are none, the row is taken for another
+/// migration's, which the library refuses by name.
+fn applied(row: &Row) -> Result<Migration, Error> {
+    let (when, digest): (&str, &str) = (row.try_get(2)?, row.try_get(3)?);
+    let when = OffsetDateTime::parse(when, &Rfc3339).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    Ok(Migration::applied(row.try_get(0)?, row.try_get(1)?, when, digest.parse().unwrap_or(0)))
+}
+
+fn failed(error: &Error) -> LeaseError {
+    failure::of_statement(ACTION, error, LIMIT)
+}
+
+/// The library's error: the database's own where it is one.
+fn refused(error: &refinery_core::Error) -> LeaseError {
+    match error.kind() {
+        refinery_core::error::Kind::Connection(_, source) => match source.downcast_ref::<Error>() {
+            Some(error) => failed(error),
+            None => LeaseError::Unavailable { action: ACTION.into(), detail: source.to_string() },
+        },
+        other => misconfigured(&format!("its history is not this program's: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_migration_is_the_version() {
+        let last = MIGRATIONS.last().map(|(name, text)| Migration::unapplied(name, text).unwrap());
+        assert_eq!(last.unwrap().version(), VERSION.cast_signed());
+        assert_eq!(MIGRATIONS.len(), VERSION as usize, "no version is left out");
+    }
+}

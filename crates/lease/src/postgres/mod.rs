@@ -1,0 +1,17 @@
+//! The Postgres backend: a schema of our own in a database that may be shared, behind a transaction-pooling PgBouncer or not.
+
+mod connections;
+mod conninfo;
+mod failure;
+mod leases;
+mod migrations;
+mod options;
+mod renewal;
+mod replicas;
+mod rows;
+mod statements;
+mod store;
+mod tls;
+
+pub use options::{PostgresOptions, TlsMode};
+pub use store::PostgresLeaseStore;

@@ -1,0 +1,156 @@
+//! The statements. Names are qualified and each change is one conditional statement, so that nothing rests on the state of a session.
+
+/// How each change begins. It sets, for its own transaction only, how long it waits for a row (`$1`), and where the database would commit
+/// without waiting for its log, makes this commit wait: a crash must not shorten a lease that its holder counts on. Being joined to what is
+/// changed, it is evaluated before the first row is locked.
+pub(super) const LIMITS: &str = "WITH limits AS MATERIALIZED (
+    SELECT set_config('lock_timeout', $1, true),
+           CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END)";
+
+/// The condition of a claim: owner, tenure and epoch are its own. Key, owner, tenure, epoch are `$2` to `$5`.
+const IS_CLAIMED: &str = "l.lease_key = $2 AND l.owner = $3 AND l.tenure_id = $4 AND l.epoch = $5";
+
+const ROW: &str = "SELECT l.lease_key, l.epoch, l.owner, l.tenure_id,
+       (extract(epoch FROM l.expires_at - statement_timestamp()) * 1000000)::bigint AS remaining_us,
+       l.forget_floor, (extract(epoch FROM l.forgotten_at) * 1000)::bigint AS forgotten_ms, l.receipt, r.endpoint";
+
+/// The texts for one schema.
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) acquire: String,
+    pub(super) insert: String,
+    pub(super) renew: String,
+    pub(super) release: String,
+    pub(super) raise_floor: String,
+    pub(super) store_receipt: String,
+    pub(super) advance_epoch: String,
+    pub(super) read: String,
+    pub(super) list: String,
+    pub(super) due_rechecks: String,
+    pub(super) schedule_recheck: String,
+    pub(super) announce: String,
+    pub(super) introduce: String,
+    pub(super) heard_of: String,
+    pub(super) retire: String,
+    pub(super) replicas: String,
+    pub(super) setting: String,
+    pub(super) keep_setting: String,
+    pub(super) version: String,
+}
+
+impl Statements {
+    /// `schema` is one that the options accept.
+    #[expect(clippy::too_many_lines, reason = "one text after the other")]
+    pub(super) fn new(schema: &str) -> Self {
+        let (lease, replica) = (format!("\"{schema}\".lease"), format!("\"{schema}\".replica"));
+        let settings = format!("\"{schema}\".settings");
+        let row = format!("{ROW} FROM {lease} AS l LEFT JOIN {replica} AS r ON r.replica_id = l.owner");
+        Self {
+            acquire: format!(
+                "{LIMITS}
+                 UPDATE {lease} AS l
+                    SET epoch = CASE WHEN l.owner = $3 AND l.tenure_id = $4 THEN l.epoch ELSE l.epoch + 1 END,
+                        owner = $3, tenure_id = $4,
+                        expires_at = statement_timestamp() + $5 * interval '1 microsecond'
+                   FROM limits
+                  WHERE l.lease_key = $2
+                    AND ((l.owner = $3 AND l.tenure_id = $4)
+                         OR ((l.owner IS NULL OR l.expires_at <= statement_timestamp()) AND l.epoch < $6))
+              RETURNING l.epoch, l.forget_floor"
+            ),
+            insert: format!(
+                "{LIMITS}
+                 INSERT INTO {lease} (lease_key, epoch, owner, tenure_id, expires_at)
+                 SELECT $2, 1, $3, $4, statement_timestamp() + $5 * interval '1 microsecond' FROM limits
+            ON CONFLICT (lease_key) DO NOTHING
+              RETURNING epoch, forget_floor"
+            ),
+            renew: format!(
+                "{LIMITS}
+                 UPDATE {lease} AS l
+                    SET expires_at = statement_timestamp() + $6 * interval '1 microsecond'
+                   FROM limits, unnest($2, $3, $4, $5) WITH ORDINALITY
+                        AS claim (lease_key, owner, tenure_id, epoch, place)
+                  WHERE l.lease_key = claim.lease_key AND l.owner = claim.owner
+                    AND l.tenure_id = claim.tenure_id AND l.epoch = claim.epoch
+              RETURNING claim.place"
+            ),
+            release: format!(
+                "{LIMITS}
+                 UPDATE {lease} AS l SET owner = NULL, tenure_id = NULL, expires_at = NULL
+                   FROM limits WHERE {IS_CLAIMED} RETURNING 1"
+            ),
+            raise_floor: format!(
+                "{LIMITS}
+                 UPDATE {lease} AS l
+                    SET forget_floor = greatest(l.forget_floor, $5), forgotten_at = statement_timestamp(),
+                        recheck_at = statement_timestamp() + $6 * interval '1 microsecond', receipt = NULL
+                   FROM limits WHERE {IS_CLAIMED} RETURNING l.forget_floor"
+            ),
+            store_receipt: format!(
+                "{LIMITS}
+                 UPDATE {lease} AS l SET receipt = $6
+                   FROM limits WHERE {IS_CLAIMED} AND l.forget_floor = $5 RETURNING 1"
+            ),
+            advance_epoch: format!(
+                "{LIMITS}
+                 UPDATE {lease} AS l SET epoch = greatest(l.epoch, $6) + 1
+                   FROM limits WHERE {IS_CLAIMED} AND greatest(l.epoch, $6) < $7 RETURNING l.epoch"
+            ),
+            read: format!("{row} WHERE l.lease_key = $1"),
+            list: format!("{row} WHERE l.lease_key > $1 AND l.lease_key < $2 ORDER BY l.lease_key LIMIT $3"),
+            due_rechecks: format!(
+                "SELECT lease_key, forget_floor, (extract(epoch FROM forgotten_at) * 1000)::bigint,
+                        (extract(epoch FROM recheck_at) * 1000)::bigint
+                   FROM {lease}
+                  WHERE recheck_at IS NOT NULL AND recheck_at <= statement_timestamp()
+               ORDER BY recheck_at, lease_key LIMIT $1"
+            ),
+            schedule_recheck: format!(
+                "{LIMITS}
+                 UPDATE {lease} AS l
+                    SET recheck_at = statement_timestamp() + $5 * interval '1 microsecond'
+                   FROM limits
+                  WHERE l.lease_key = $2 AND l.forget_floor = $3
+                    AND (extract(epoch FROM l.recheck_at) * 1000)::bigint = $4
+              RETURNING 1"
+            ),
+            announce: format!(
+                "{LIMITS}
+                 UPDATE {replica} AS r
+                    SET instance = $3, endpoint = $4, draining = $5, open_tenants = $6, seen_at = statement_timestamp()
+                   FROM limits
+                  WHERE r.replica_id = $2
+                    AND (r.instance = $3 OR $7
+                         OR r.seen_at <= statement_timestamp() - $8 * interval '1 microsecond')
+              RETURNING 1"
+            ),
+            introduce: format!(
+                "{LIMITS}
+                 INSERT INTO {replica} (replica_id, instance, endpoint, draining, open_tenants, seen_at)
+                 SELECT $2, $3, $4, $5, $6, statement_timestamp() FROM limits
+            ON CONFLICT (replica_id) DO NOTHING
+              RETURNING 1"
+            ),
+            heard_of: format!(
+                "SELECT endpoint, (extract(epoch FROM statement_timestamp() - seen_at) * 1000000)::bigint
+                   FROM {replica} WHERE replica_id = $1"
+            ),
+            retire: format!(
+                "{LIMITS}
+                 DELETE FROM {replica} AS r USING limits WHERE r.replica_id = $2 AND r.instance = $3"
+            ),
+            replicas: format!(
+                "SELECT replica_id, instance, endpoint, draining, open_tenants,
+                        (extract(epoch FROM statement_timestamp() - seen_at) * 1000000)::bigint
+                   FROM {replica} ORDER BY replica_id LIMIT $1"
+            ),
+            setting: format!("SELECT value FROM {settings} WHERE name = $1"),
+            keep_setting: format!(
+                "{LIMITS}
+                 INSERT INTO {settings} (name, value) SELECT $2, $3 FROM limits ON CONFLICT (name) DO NOTHING"
+            ),
+            version: format!("SELECT coalesce(max(version), 0) FROM \"{schema}\".schema_history"),
+        }
+    }
+}
