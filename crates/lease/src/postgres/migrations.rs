@@ -43,26 +43,20 @@ pub(super) async fn migrate(options: &PostgresOptions) -> Result<Vec<String>, Le
 }
 
 async fn migrate_by(client: &mut Client, schema: &str) -> Result<Vec<String>, LeaseError> {
-    let sql = |error: Error| failed(&error);
-    let change = client.transaction().await.map_err(sql)?;
-    // Released with the transaction: a pooler may give the next one another server connection.
-    change
-        .query_typed(
-            "SELECT set_config('lock_timeout', $1, true), set_config('search_path', $2, true)",
-            &[(&LOCK_LIMIT, Type::TEXT), (&format!("\"{schema}\""), Type::TEXT)],
-        )
-        .await
-        .map_err(sql)?;
-    change
-        .query_typed(
-            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
-            &[(&format!("leasehold migrations of {schema}"), Type::TEXT)],
-        )
-        .await
-        .map_err(sql)?;
-    prepare(&change, schema).await.map_err(sql)?;
-    let mut steps = Steps(change);
-    let history = AsyncMigrate::get_applied_migrations(&mut steps, HISTORY).await.map_err(|e| refused(&e))?;
+    let mut steps = Steps(client.transaction().await.map_err(|error| failed(&error))?);
+    let applied = run(&mut steps, schema).await;
+    // Awaited either way: when this returns, nobody else waits for the locks any more.
+    let ended = if applied.is_ok() { steps.0.commit().await } else { steps.0.rollback().await };
+    match (applied, ended) {
+        (Ok(applied), Ok(())) => Ok(applied),
+        (Ok(_), Err(error)) => Err(failed(&error)),
+        (Err(error), _) => Err(error),
+    }
+}
+
+async fn run(steps: &mut Steps<'_>, schema: &str) -> Result<Vec<String>, LeaseError> {
+    prepare(&steps.0, schema).await.map_err(|error| failed(&error))?;
+    let history = AsyncMigrate::get_applied_migrations(steps, HISTORY).await.map_err(|e| refused(&e))?;
     let found = history.last().map_or(0, |last| u32::try_from(last.version()).unwrap_or(0));
     if found > VERSION {
         return Err(LeaseError::FormatTooNew { found, known: VERSION });
@@ -71,14 +65,26 @@ async fn migrate_by(client: &mut Client, schema: &str) -> Result<Vec<String>, Le
         MIGRATIONS.iter().map(|(name, text)| Migration::unapplied(name, text)).collect();
     let mut runner = Runner::new(&migrations.map_err(|error| refused(&error))?);
     runner.set_migration_table_name(HISTORY);
-    let report = runner.run_async(&mut steps).await.map_err(|error| refused(&error))?;
-    steps.0.commit().await.map_err(sql)?;
+    let report = runner.run_async(steps).await.map_err(|error| refused(&error))?;
     Ok(report.applied_migrations().iter().map(ToString::to_string).collect())
 }
 
-/// Makes the schema and the history where they are missing. Asked first: `IF NOT EXISTS` would need the right to make them even where
+/// Waits for its turn, then makes the schema and the history where they are missing. Asked first: `IF NOT EXISTS` would need the right to make them even where
 /// they are there.
 async fn prepare(change: &Transaction<'_>, schema: &str) -> Result<(), Error> {
+    change
+        .query_typed(
+            "SELECT set_config('lock_timeout', $1, true), set_config('search_path', $2, true)",
+            &[(&LOCK_LIMIT, Type::TEXT), (&format!("\"{schema}\""), Type::TEXT)],
+        )
+        .await?;
+    // Let go with the transaction: a pooler may give the next one another server connection.
+    change
+        .query_typed(
+            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+            &[(&format!("leasehold migrations of {schema}"), Type::TEXT)],
+        )
+        .await?;
     let there = change
         .query_typed_one(
             "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)",

@@ -1,4 +1,10 @@
-//! The Postgres backend on a real server, directly and through a transaction-pooling PgBouncer.
+//! The Postgres backend on a real server, directly and through a transaction-pooling `PgBouncer`.
 
 mod conformance;
+mod faults;
+mod migrations;
+mod real_time;
+mod renewals;
+mod roles;
 mod server;
+mod tls;

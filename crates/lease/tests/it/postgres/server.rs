@@ -85,6 +85,13 @@ impl Schema {
         self.admin.query_one(&sql.replace('@', self.name()), &[]).await.unwrap().get(0)
     }
 
+    /// How many statements wait for a lock on the schema's leases.
+    pub(crate) async fn blocked(&self) -> i64 {
+        let sql = "SELECT count(*) FROM pg_stat_activity
+                    WHERE wait_event_type = 'Lock' AND query LIKE '%\"@\".lease%'";
+        self.number(sql).await
+    }
+
     /// Moves the store's time: all that it remembers is longer ago by `by`.
     pub(crate) fn advance(&self, by: Duration) -> BoxFuture<'static, ()> {
         let (admin, name) = (Arc::clone(&self.admin), self.name().to_owned());
@@ -106,14 +113,16 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        let (name, admin_url) = (self.name().to_owned(), url(Way::Direct));
+        let sql = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.name());
         // A thread of its own: a destructor cannot wait in the test's runtime.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let (client, connection) = tokio_postgres::connect(&admin_url, NoTls).await?;
+                let (client, connection) = tokio_postgres::connect(&url(Way::Direct), NoTls).await?;
                 tokio::spawn(connection);
-                client.batch_execute(&format!("DROP SCHEMA IF EXISTS {name} CASCADE")).await
+                // A test that failed may have left a transaction open, which this thread must not wait for.
+                client.batch_execute("SET lock_timeout = '5s'").await?;
+                client.batch_execute(&sql).await
             })
         });
         // What is left behind is in nobody's way: another run drops it before it makes its own.
