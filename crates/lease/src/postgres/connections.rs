@@ -79,7 +79,7 @@ fn pool(plan: Plan, size: usize, limits: Limits) -> Result<Pool, LeaseError> {
 pub(super) async fn alone(options: &PostgresOptions, action: &str) -> Result<ClientWrapper, LeaseError> {
     let limit = options.connect_limit;
     let pool = pool(options.plan()?, 1, Limits { connect: limit, statement: limit, lock: limit })?;
-    let lent = pool.get().await.map_err(|error| failure::of_pool(action, &error, limit))?;
+    let lent = pool.get().await.map_err(|error| failure::of_pool(action, &error, limit, limit))?;
     Ok(Object::take(lent))
 }
 
@@ -95,7 +95,10 @@ pub(super) struct Lent {
 
 impl Lent {
     async fn of(pool: &Pool, action: &str, limits: Limits) -> Result<Self, LeaseError> {
-        let lent = pool.get().await.map_err(|error| failure::of_pool(action, &error, limits.connect))?;
+        let lent = pool
+            .get()
+            .await
+            .map_err(|error| failure::of_pool(action, &error, limits.connect, limits.statement))?;
         Ok(Self { connection: Some(lent), limits, is_idle: true })
     }
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error as _, fmt::Write as _, time::Duration};
 
-use deadpool_postgres::PoolError;
+use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::{Error, error::SqlState};
 
 use crate::LeaseError;
@@ -21,10 +21,12 @@ pub(super) fn of_statement(action: &str, error: &Error, limit: Duration) -> Leas
     }
 }
 
-pub(super) fn of_pool(action: &str, error: &PoolError, limit: Duration) -> LeaseError {
+/// `connect` and `wait` are what a connection was given to be made, and a call to be lent one.
+pub(super) fn of_pool(action: &str, error: &PoolError, connect: Duration, wait: Duration) -> LeaseError {
     match error {
-        PoolError::Backend(error) => of_statement(action, error, limit),
-        PoolError::Timeout(_) => LeaseError::Timeout { action: action.into(), limit },
+        PoolError::Backend(error) => of_statement(action, error, connect),
+        PoolError::Timeout(TimeoutType::Wait) => LeaseError::Timeout { action: action.into(), limit: wait },
+        PoolError::Timeout(_) => LeaseError::Timeout { action: action.into(), limit: connect },
         other => LeaseError::Unavailable { action: action.into(), detail: other.to_string() },
     }
 }

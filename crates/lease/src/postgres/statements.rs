@@ -15,6 +15,9 @@ const ROW: &str = "SELECT l.lease_key, l.epoch, l.owner, l.tenure_id,
        l.forget_floor, (extract(epoch FROM l.forgotten_at) * 1000)::bigint AS forgotten_ms, l.receipt, r.endpoint";
 
 /// The texts for one schema.
+///
+/// A statement's present is the moment at which it began. One that waited for a row finds it as it is after the wait, and a later renewal
+/// may have passed it: so what is held is never made to end earlier than the row says (`greatest`), since its holder counts on that.
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) acquire: String,
@@ -51,7 +54,9 @@ impl Statements {
                  UPDATE {lease} AS l
                     SET epoch = CASE WHEN l.owner = $3 AND l.tenure_id = $4 THEN l.epoch ELSE l.epoch + 1 END,
                         owner = $3, tenure_id = $4,
-                        expires_at = statement_timestamp() + $5 * interval '1 microsecond'
+                        expires_at = CASE WHEN l.owner = $3 AND l.tenure_id = $4
+                                          THEN greatest(l.expires_at, statement_timestamp() + $5 * interval '1 microsecond')
+                                          ELSE statement_timestamp() + $5 * interval '1 microsecond' END
                    FROM limits
                   WHERE l.lease_key = $2
                     AND ((l.owner = $3 AND l.tenure_id = $4)
@@ -68,7 +73,7 @@ impl Statements {
             renew: format!(
                 "{LIMITS}
                  UPDATE {lease} AS l
-                    SET expires_at = statement_timestamp() + $6 * interval '1 microsecond'
+                    SET expires_at = greatest(l.expires_at, statement_timestamp() + $6 * interval '1 microsecond')
                    FROM limits, unnest($2, $3, $4, $5) WITH ORDINALITY
                         AS claim (lease_key, owner, tenure_id, epoch, place)
                   WHERE l.lease_key = claim.lease_key AND l.owner = claim.owner

@@ -72,6 +72,38 @@ async fn renewals_do_not_wait_behind_the_pool() {
     assert_eq!(advanced.flatten().count(), 1, "one of them found the epoch that it named");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_renewal_that_was_overtaken_does_not_shorten_the_lease() {
+    let mut schema = Schema::made(Way::Direct).await;
+    schema.options.lock_limit = LONG;
+    schema.options.statement_limit = LONG;
+    let store = Arc::new(schema.store().await);
+    let mine = take(&store, "acme/t").await;
+    // A later renewal of the same claim, whose row the earlier one waits for.
+    let mut later = connect(&url(Way::Direct)).await;
+    let overtaking = later.transaction().await.unwrap();
+    let sql = format!("UPDATE {}.lease SET expires_at = now() + interval '1 hour'", schema.name());
+    overtaking.execute(&sql, &[]).await.unwrap();
+    let renewing = |store: Arc<PostgresLeaseStore>, mine: Claim| async move {
+        let adopted = store.acquire(&mine.key, &mine.replica, mine.tenure, TTL);
+        let (renewed, adopted) = futures::join!(store.renew(std::slice::from_ref(&mine), TTL), adopted);
+        (renewed.unwrap(), adopted.unwrap())
+    };
+    let earlier = tokio::spawn(renewing(Arc::clone(&store), mine.clone()));
+    for _ in 0..LOOKS_MAX {
+        if schema.blocked().await == 2 {
+            break;
+        }
+    }
+    assert_eq!(schema.blocked().await, 2, "both wait for the row");
+    overtaking.commit().await.unwrap();
+    let (renewed, adopted) = earlier.await.unwrap();
+    assert_eq!(renewed, [Renewal::Granted]);
+    assert!(matches!(adopted, Acquisition::Granted(grant) if grant.epoch == mine.epoch));
+    let row = store.read(&mine.key).await.unwrap().unwrap();
+    assert!(row.owner.unwrap().remaining > LONG);
+}
+
 async fn a_locked_row(way: Way) {
     let mut schema = Schema::made(way).await;
     schema.options.lock_limit = Duration::from_millis(50);
