@@ -85,7 +85,11 @@ pub(super) async fn alone(options: &PostgresOptions, action: &str) -> Result<Cli
 
 /// A connection lent for one call. Dropped in the middle of a statement, or after one that failed on the way, it is closed: an answer that
 /// is still to come must not hold up the next caller, nor be taken for its own.
+///
+/// Where the server did not answer or went away, the pool's idle connections are closed with it: they are as old, and each would cost
+/// another call the same.
 pub(super) struct Lent {
+    pool: Pool,
     /// There until the end.
     connection: Option<Object>,
     limits: Limits,
@@ -99,7 +103,7 @@ impl Lent {
             .get()
             .await
             .map_err(|error| failure::of_pool(action, &error, limits.connect, limits.statement))?;
-        Ok(Self { connection: Some(lent), limits, is_idle: true })
+        Ok(Self { pool: pool.clone(), connection: Some(lent), limits, is_idle: true })
     }
 
     /// Runs a statement that changes nothing.
@@ -120,9 +124,15 @@ impl Lent {
             }
             Some(Err(error)) => {
                 self.is_idle = failure::leaves_connection_usable(&error);
+                if !self.is_idle {
+                    self.pool.retain(|_, _| false);
+                }
                 Err(failure::of_statement(action, &error, self.limits.lock))
             }
-            None => Err(LeaseError::Timeout { action: action.into(), limit: self.limits.statement }),
+            None => {
+                self.pool.retain(|_, _| false);
+                Err(LeaseError::Timeout { action: action.into(), limit: self.limits.statement })
+            }
         }
     }
 

@@ -3,7 +3,10 @@
 use std::{error::Error as _, fmt::Write as _, time::Duration};
 
 use deadpool_postgres::{PoolError, TimeoutType};
-use tokio_postgres::{Error, error::SqlState};
+use tokio_postgres::{
+    Error,
+    error::{Severity, SqlState},
+};
 
 use crate::LeaseError;
 
@@ -45,10 +48,13 @@ fn is_denied(code: &SqlState) -> bool {
     .contains(code)
 }
 
-/// Whether the connection can be used on after this failure: the server answered, and would answer the same statement otherwise the
-/// next time. A server that only reads was demoted: another connection may find its successor.
+/// Whether the connection can be used on after this failure: the server answered, and stays. A server that only reads was demoted:
+/// another connection may find its successor.
 pub(super) fn leaves_connection_usable(error: &Error) -> bool {
-    error.code().is_some_and(|code| *code != SqlState::READ_ONLY_SQL_TRANSACTION)
+    error.as_db_error().is_some_and(|said| {
+        let ends = matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+        !ends && *said.code() != SqlState::READ_ONLY_SQL_TRANSACTION
+    })
 }
 
 /// The error and what it came from, in one line. The client library's errors carry no part of the connection string.

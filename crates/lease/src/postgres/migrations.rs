@@ -177,4 +177,16 @@ mod tests {
         assert_eq!(last.unwrap().version(), VERSION.cast_signed());
         assert_eq!(MIGRATIONS.len(), VERSION as usize, "no version is left out");
     }
+
+    /// What databases that were migrated by it have in their history.
+    #[test]
+    fn a_released_migration_is_never_changed() {
+        let released = [("V1__lease", V1_DIGEST)];
+        for ((name, text), (released, digest)) in MIGRATIONS.iter().zip(released) {
+            assert_eq!(*name, released);
+            assert_eq!(Migration::unapplied(name, text).unwrap().checksum(), digest, "{name}");
+        }
+    }
+
+    const V1_DIGEST: u64 = 13_176_374_592_099_109_459;
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use leasehold_lease::{Acquisition, LeaseError, LeaseStore as _, PostgresLeaseStore, PostgresOptions};
+use futures::{FutureExt as _, future::join_all};
+use leasehold_lease::{
+    Acquisition, Claim, LeaseError, LeaseStore as _, PostgresLeaseStore, PostgresOptions, Renewal,
+};
 use tokio::net::TcpListener;
 
 use super::{
@@ -28,18 +30,27 @@ async fn a_store_goes_on_when_its_connections_were_ended() {
     schema.options.application_name = schema.name().into();
     let store = schema.store().await;
     let replica = "a".parse().unwrap();
-    let first = store.acquire(&key("acme/t"), &replica, tenure_id(1), TTL).await.unwrap();
+    let wanted = key("acme/t");
+    let ask = || store.acquire(&wanted, &replica, tenure_id(1), TTL);
+    let first = ask().await.unwrap();
+    let reads = join_all((0..4).map(|_| store.read(&wanted))).await;
+    assert!(reads.iter().all(Result::is_ok), "several connections lie idle now: {reads:?}");
     end_connections(&schema).await;
-    // A connection whose end was not noticed yet may fail a call each, and only once.
-    let mut again = Err(LeaseError::Timeout { action: String::new(), limit: TTL });
-    for _ in 0..=schema.options.pool_max {
-        again = store.acquire(&key("acme/t"), &replica, tenure_id(1), TTL).await;
-        match &again {
-            Ok(_) => break,
-            Err(error) => assert!(error.is_transient(), "{error:?}"),
-        }
+    // A connection whose end was not noticed yet fails the call, and takes the other idle ones with it.
+    if let Err(error) = ask().await {
+        assert!(matches!(error, LeaseError::Unavailable { .. }) && error.is_transient(), "{error:?}");
     }
-    assert_eq!(again.unwrap(), first);
+    assert_eq!(ask().await.unwrap(), first);
+    let Acquisition::Granted(grant) = first else { panic!("{first:?}") };
+    let claim =
+        Claim { key: wanted.clone(), replica: replica.clone(), tenure: tenure_id(1), epoch: grant.epoch };
+    let renew = || store.renew(std::slice::from_ref(&claim), TTL);
+    assert_eq!(renew().await.unwrap(), [Renewal::Granted]);
+    end_connections(&schema).await;
+    if let Err(error) = renew().await {
+        assert!(error.is_transient(), "{error:?}");
+    }
+    assert_eq!(renew().await.unwrap(), [Renewal::Granted]);
 }
 
 #[tokio::test]
