@@ -20,6 +20,7 @@ mod faulty_leases;
 mod fleet;
 #[cfg(feature = "fleet")]
 mod pair;
+mod proxy;
 mod small_disk;
 #[cfg(feature = "fleet")]
 mod waiting;
@@ -40,6 +41,7 @@ pub use faulty_leases::{FaultyLeases, HeldCalls, LeaseOp};
 pub use fleet::{Fleet, MARGIN, Replica, TTL, tenant};
 #[cfg(feature = "fleet")]
 pub use pair::Pair;
+pub use proxy::{Cue, Fault, FaultProxy, Planned};
 pub use small_disk::SmallDisk;
 #[cfg(feature = "fleet")]
 pub use waiting::{PATIENCE, eventually, pass, waits, within};
