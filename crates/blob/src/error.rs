@@ -43,6 +43,12 @@ pub enum BlobError {
         /// The bound in bytes.
         len_max: u64,
     },
+    /// What was said about a store cannot be used; nothing was asked of it yet.
+    #[error("the blob store's settings cannot be used: {detail}")]
+    Settings {
+        /// Which setting, and what it should be. Never a secret.
+        detail: String,
+    },
     /// A key or prefix that is none.
     #[error(transparent)]
     InvalidKey(#[from] BlobKeyError),
@@ -81,7 +87,9 @@ impl BlobError {
                 ErrorCode::BlobStoreUnavailable
             }
             Self::TooLarge { .. } => ErrorCode::TooLarge,
-            Self::InvalidKey(_) | Self::NameInUse { .. } => ErrorCode::InvalidArgument,
+            Self::Settings { .. } | Self::InvalidKey(_) | Self::NameInUse { .. } => {
+                ErrorCode::InvalidArgument
+            }
             Self::Local { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 ErrorCode::DiskFull
             }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and does not get ends it")]
 
+mod azure;
 mod conformance;
 mod directory;
 mod full_disk;
