@@ -172,8 +172,10 @@ impl PostgresOptions {
         let Some(config) = config else { return "unknown".into() };
         let config: tokio_postgres::Config = config;
         let ports = config.get_ports();
-        let hosts: Vec<String> = config
-            .get_hosts()
+        let addresses = config.get_hostaddrs().iter().map(|address| Host::Tcp(address.to_string()));
+        let addresses: Vec<Host> = addresses.collect();
+        let hosts = if config.get_hosts().is_empty() { &addresses } else { config.get_hosts() };
+        let hosts: Vec<String> = hosts
             .iter()
             .enumerate()
             .map(|(at, host)| {
