@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{XtaskError, ci, contract, suites, workspace::Workspace};
+use crate::{XtaskError, beside, ci, contract, suites, workspace::Workspace};
 
 /// Starts what the suites need and runs them.
 #[derive(Debug, Parser)]
@@ -34,6 +34,13 @@ enum Verb {
     },
     /// Everything that a change must pass: format, lints, documentation, layers, house rules, then `test`
     Ci,
+    /// Starts the servers that the suites need, runs a command that is told their addresses, and stops them:
+    /// `cargo xtask services -- cargo nextest run --package leasehold-lease`
+    Services {
+        /// The command
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
     /// Checks the layers, the house rules and the documents' links; runs no test
     Rules,
 }
@@ -46,6 +53,7 @@ pub fn run(cli: &Cli) -> Result<(), XtaskError> {
         Verb::Contract { repeat, busy, pair } => {
             contract::run(&workspace, &contract::Plan { repeat: *repeat, busy: *busy, pair: pair.as_deref() })
         }
+        Verb::Services { command } => beside::run(&workspace, command),
         Verb::Ci => ci::run(&workspace),
         Verb::Rules => ci::rules(&workspace),
     }

@@ -3,7 +3,8 @@
 use crate::{
     XtaskError,
     busy::BusyCores,
-    rows::{PAIRS, ROWS, Tally},
+    rows::{CLOUD, PAIRS, ROWS, Tally},
+    services::Services,
     tool::Cargo,
     workspace::Workspace,
 };
@@ -37,6 +38,11 @@ pub(crate) fn run(workspace: &Workspace, plan: &Plan<'_>) -> Result<(), XtaskErr
         list.check(pair)?;
     }
 
+    let services = pairs.contains(&CLOUD).then(|| Services::start(workspace)).transpose()?;
+    let cargo = match &services {
+        Some(services) => cargo.telling(services.variables()),
+        None => cargo,
+    };
     // Only now, so that what had to be built was built on idle cores.
     let busy = plan.busy.then(BusyCores::start);
     let repeat = plan.repeat.to_string();
@@ -44,7 +50,11 @@ pub(crate) fn run(workspace: &Workspace, plan: &Plan<'_>) -> Result<(), XtaskErr
     if plan.repeat > 1 {
         arguments.extend(["--stress-count", &repeat]);
     }
-    cargo.run(&arguments)?;
+    let ran = cargo.run(&arguments);
+    if let (Err(_), Some(services)) = (&ran, &services) {
+        services.tell_logs();
+    }
+    ran?;
     let times = if plan.repeat > 1 { format!(", {repeat} times in a row") } else { String::new() };
     let load = busy.as_ref().map_or(String::new(), |busy| format!(", with {} cores kept busy", busy.cores()));
     for pair in pairs {

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, process::ExitStatus};
 
-use crate::rows::RowsError;
+use crate::{rows::RowsError, services::ServiceError};
 
 /// A step that could not be done, or that found something.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,9 @@ pub enum XtaskError {
     /// The tests do not hold the contract's rows one by one.
     #[error(transparent)]
     Rows(#[from] RowsError),
+    /// A server that the suites need does not run.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
     /// A file or directory of the workspace could not be read.
     #[error("failed to read {path}")]
     Read {

@@ -7,11 +7,13 @@
 //!
 //! This crate depends on no other crate of the workspace, so that it builds when they do not.
 
+mod beside;
 mod busy;
 mod ci;
 mod cli;
 mod contract;
 mod error;
+mod services;
 mod suites;
 mod tool;
 
@@ -23,3 +25,4 @@ pub mod workspace;
 
 pub use cli::{Cli, run};
 pub use error::XtaskError;
+pub use services::ServiceError;

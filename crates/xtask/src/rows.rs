@@ -50,6 +50,9 @@ pub const ROWS: [&str; 37] = [
 /// The pairs of backends that every row must be held for.
 pub const PAIRS: [&str; 1] = ["embedded"];
 
+/// The pair that needs servers: leases in Postgres, objects in Azure Blob.
+pub(crate) const CLOUD: &str = "cloud";
+
 /// A set of tests that does not hold the rows one by one.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowsError {

@@ -1,10 +1,11 @@
 //! `cargo xtask test`: every suite of the workspace.
 //!
-//! The embedded pair of backends needs no server; what a later pair needs is started here, before the runner.
+//! The embedded pair of backends needs no server; what the cloud pair needs is started here, before the runner.
 
 use crate::{
     XtaskError,
     rows::{PAIRS, ROWS, Tally},
+    services::Services,
     tool::Cargo,
     workspace::Workspace,
 };
@@ -28,7 +29,10 @@ pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> Result<(), Xtask
         }
         cargo.run(&["test", "--doc", "--workspace"])?;
     }
-    cargo.run(&with_filters(&["nextest", "run", "--workspace"]))?;
+    // Only now, so that what had to be built was built without servers beside it.
+    let services = Services::start(workspace)?;
+    let cargo = cargo.telling(services.variables());
+    cargo.run(&with_filters(&["nextest", "run", "--workspace"])).inspect_err(|_| services.tell_logs())?;
     for (pair, rows) in list.counts() {
         println!("contract rows that ran and held for the {pair} pair: {rows} of {}", ROWS.len());
     }

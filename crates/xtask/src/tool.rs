@@ -17,12 +17,20 @@ const RUNNER_VERSION: &str = "0.9.143";
 pub(crate) struct Cargo<'w> {
     workspace: &'w Workspace,
     program: OsString,
+    /// What whatever it runs is told besides.
+    environment: Vec<(&'static str, String)>,
 }
 
 impl<'w> Cargo<'w> {
     /// The cargo that runs this program, else the one on the path.
     pub(crate) fn of(workspace: &'w Workspace) -> Self {
-        Self { workspace, program: env::var_os("CARGO").unwrap_or_else(|| "cargo".into()) }
+        let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Self { workspace, program, environment: Vec::new() }
+    }
+
+    /// The same, which tells whatever it runs these environment variables.
+    pub(crate) fn telling(self, variables: &[(&'static str, String)]) -> Self {
+        Self { environment: variables.to_vec(), ..self }
     }
 
     /// Runs it with these arguments; its output goes where ours goes.
@@ -77,6 +85,7 @@ impl<'w> Cargo<'w> {
         command
             .args(arguments.iter().map(AsRef::as_ref))
             .current_dir(self.workspace.root())
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         let paths = env::var_os("PATH").unwrap_or_default();
         // What was installed for us comes last: a person's own runner is preferred.
