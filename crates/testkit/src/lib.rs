@@ -7,6 +7,8 @@ mod alone;
 #[cfg(feature = "fleet")]
 mod calls;
 mod clock;
+#[cfg(feature = "fleet")]
+mod cloud;
 #[cfg(feature = "compile-fail")]
 pub mod compile_fail;
 pub mod conformance;
@@ -31,6 +33,8 @@ pub use calls::{
     try_keys_of,
 };
 pub use clock::{ManualClock, ManualTimer};
+#[cfg(feature = "fleet")]
+pub use cloud::CloudPair;
 #[cfg(feature = "fleet")]
 pub use embedded::EmbeddedPair;
 #[cfg(feature = "fleet")]

@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use leasehold_blob::BlobStore;
 use leasehold_lease::LeaseStore;
 
-/// A lease store and a blob store, fresh and empty, that are gone when the pair is dropped.
+/// A lease store and a blob store, fresh and empty, that nobody else sees.
 ///
 /// The contract's rows are written once against this trait; a pair of backends that the project supports is one
 /// implementation of it (contract.md).

@@ -48,7 +48,7 @@ pub const ROWS: [&str; 37] = [
 ];
 
 /// The pairs of backends that every row must be held for.
-pub const PAIRS: [&str; 1] = ["embedded"];
+pub const PAIRS: [&str; 2] = ["embedded", CLOUD];
 
 /// The pair that needs servers: leases in Postgres, objects in Azure Blob.
 pub(crate) const CLOUD: &str = "cloud";

@@ -25,15 +25,14 @@ impl Azurite {
     /// Starts one. Strict, as Azurite is unless told not to be: what Azure refuses it refuses too.
     pub(crate) fn start(packages: &Packages, place: &Place) -> Result<Self, ServiceError> {
         let node = programs::find("node").ok_or(ServiceError::NoNode { program: "node" })?;
-        let data = place.directory("azurite")?;
         let (port, key) = (place::free_port()?, place::secret()?);
         let mut command = place.own_command(&node, "azurite")?;
         // As whoever runs this: it need be nobody else, and nobody else may be able to read its program.
         command
             .arg(packages.azurite())
             .args(["--blobHost", "127.0.0.1", "--blobPort", &port.to_string()])
-            .args(["--skipApiVersionCheck", "--disableTelemetry", "--location"])
-            .arg(&data)
+            // In memory: what the suites put is gone with the run, and thousands of small files need not be.
+            .args(["--skipApiVersionCheck", "--disableTelemetry", "--inMemoryPersistence"])
             .env("AZURITE_ACCOUNTS", format!("{ACCOUNT}:{key}"));
         let mut server = Server::start("azurite", command, place)?;
         server.until(|| TcpStream::connect(("127.0.0.1", port)).is_ok())?;

@@ -58,3 +58,4 @@ macro_rules! contract_rows {
 }
 
 contract_rows!(embedded, leasehold_testkit::EmbeddedPair);
+contract_rows!(cloud, leasehold_testkit::CloudPair);
