@@ -32,13 +32,22 @@ const CONNECTIONS_MAX: usize = 1_000;
 pub struct Cue {
     request: Vec<u8>,
     answer: Vec<u8>,
+    /// How many requests that are like it pass before. Counted down by the connections that meet them.
+    before: usize,
 }
 
 impl Cue {
     /// The next request with these bytes in it, on whichever connection.
     #[must_use]
     pub fn request(bytes: impl AsRef<[u8]>) -> Self {
-        Self { request: bytes.as_ref().to_vec(), answer: Vec::new() }
+        Self { request: bytes.as_ref().to_vec(), answer: Vec::new(), before: 0 }
+    }
+
+    /// But only after so many others of the kind: how a test goes through the requests of an operation one by one.
+    #[must_use]
+    pub fn after(mut self, others: usize) -> Self {
+        self.before = others;
+        self
     }
 
     /// And then the first answer on the same connection with these bytes in it, such as the word by which a database says that it
@@ -206,13 +215,21 @@ impl Shared {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first fault whose cue is in `seen`, with the place where the cue begins.
-    fn take(&self, seen: &[u8]) -> Option<(Pending, usize)> {
+    /// The first fault whose cue is in what a read added to `before` bytes, with the place where the cue begins.
+    fn take(&self, seen: &[u8], before: usize) -> Option<(Pending, usize)> {
         let mut faults = self.faults();
-        let (index, at) = faults
-            .iter()
-            .enumerate()
-            .find_map(|(index, pending)| Some((index, find(seen, &pending.cue.request)?)))?;
+        let met = faults.iter_mut().enumerate().find_map(|(index, pending)| {
+            // What was seen already was counted already.
+            let wanted = &pending.cue.request;
+            let from = (before + 1).saturating_sub(wanted.len());
+            let at = from + find(&seen[from.min(seen.len())..], wanted)?;
+            if pending.cue.before > 0 {
+                pending.cue.before -= 1;
+                return None;
+            }
+            Some((index, at))
+        });
+        let (index, at) = met?;
         Some((faults.remove(index), at))
     }
 
@@ -288,7 +305,7 @@ async fn pass_requests(
         let before = seen.len();
         seen.extend_from_slice(&chunk[..len]);
         if left_until_cut.is_none()
-            && let Some((pending, at)) = shared.take(&seen)
+            && let Some((pending, at)) = shared.take(&seen, before)
         {
             if let Fault::CutRequest(after) = pending.fault {
                 left_until_cut = Some(((at + after).saturating_sub(before), pending));
@@ -484,6 +501,18 @@ mod tests {
         assert_eq!(ask(&mut stream, " three\n", 7).await, "");
         assert!(lost.is_met());
         assert_eq!(executed.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn a_fault_can_come_after_others_of_its_kind() {
+        let (proxy, mut stream, executed) = connected().await;
+        let lost = proxy.plan(Cue::request("line").after(2), Fault::LoseAnswer);
+        assert_eq!(ask(&mut stream, "line\n", 8).await, "ok line\n");
+        assert_eq!(ask(&mut stream, "line\n", 8).await, "ok line\n");
+        assert!(!lost.is_met());
+        assert_eq!(ask(&mut stream, "line\n", 8).await, "");
+        assert!(lost.is_met());
+        assert_eq!(executed.load(Ordering::SeqCst), 3);
     }
 
     #[tokio::test]
