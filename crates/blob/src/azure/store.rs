@@ -79,6 +79,25 @@ impl AzureStore {
         }
     }
 
+    /// Whether the service still keeps anything of `key`, which was deleted: a soft-deleted object, a version, a snapshot. Then a delete is
+    /// not a delete, and a forget no erasure.
+    pub async fn keeps_deleted(&self, key: &BlobKey) -> Result<bool, BlobError> {
+        let action = format!("look for what is kept of {key}");
+        let name = self.name(key.as_str());
+        let page = self
+            .calls()
+            .answer(&action, || {
+                // In order: what is named like the object itself comes before what is named longer.
+                let request = self.0.container.list_blobs().prefix(name.clone());
+                let request = request.include_deleted(true).include_versions(true).include_snapshots(true);
+                let mut pages = request.into_stream();
+                async move { pages.next().await.ok_or_else(no_page)? }
+            })
+            .await?
+            .required(&action)?;
+        Ok(page.blobs.blobs().any(|blob| blob.name == name))
+    }
+
     pub(super) fn calls(&self) -> &Calls {
         &self.0.calls
     }
@@ -119,15 +138,7 @@ impl AzureStore {
                         request = request.marker(marker.clone());
                     }
                     let mut pages = request.into_stream();
-                    async move {
-                        let page = pages.next().await;
-                        page.ok_or_else(|| {
-                            azure_core::Error::message(
-                                azure_core::error::ErrorKind::Other,
-                                "no page was answered",
-                            )
-                        })?
-                    }
+                    async move { pages.next().await.ok_or_else(no_page)? }
                 })
                 .await?
                 .required(action)?;
@@ -167,6 +178,10 @@ impl AzureStore {
             Err(refused) => Err(refused.into_error(action)),
         }
     }
+}
+
+fn no_page() -> azure_core::Error {
+    azure_core::Error::message(azure_core::error::ErrorKind::Other, "no page was answered")
 }
 
 #[async_trait]

@@ -100,7 +100,7 @@ impl HttpClient for Transport {
         }
         // The client holds this header to be always there; Azurite leaves it out.
         if *request.method() == Method::Delete && headers.get_optional_str(&DELETE_TYPE_PERMANENT).is_none() {
-            headers.insert(DELETE_TYPE_PERMANENT, "false");
+            headers.insert(DELETE_TYPE_PERMANENT, "true");
         }
         let status = StatusCode::try_from(status)
             .map_err(|_| Error::message(ErrorKind::DataConversion, "an unknown status"))?;

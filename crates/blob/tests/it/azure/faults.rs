@@ -61,6 +61,51 @@ async fn blocks_and_their_list_survive_the_loss_of_every_answer() {
     assert!(beside.get(&key("t/1"), u64::MAX).await.unwrap().unwrap() == image);
 }
 
+/// Each request of each operation in turn: the loop ends when an operation has no request left whose answer could be lost, so that a
+/// request that is added later is among them.
+#[tokio::test]
+async fn every_request_of_every_operation_survives_the_loss_of_its_answer() {
+    // In every request that is made of the blob service, once.
+    const ANY: &str = "x-ms-version:";
+    let dir = tempfile::tempdir().unwrap();
+    let image = noise(9 * 1024 * 1024);
+    let from = dir.path().join("image");
+    std::fs::write(&from, &image).unwrap();
+    let prefix = "t/".parse().unwrap();
+    let len = Some(image.len() as u64);
+    for operation in 0..9 {
+        let mut requests = 0;
+        loop {
+            let (store, beside, proxy) = behind_a_proxy().await;
+            beside.put_if_absent(&key("t/1"), body("theirs")).await.unwrap();
+            if matches!(operation, 4 | 5) {
+                beside.put_if_absent(&key("u/image"), Payload::File(from.clone())).await.unwrap();
+            }
+            let lost = proxy.plan(Cue::request(ANY).after(requests), Fault::LoseAnswer);
+            let to = dir.path().join(format!("out-{operation}-{requests}"));
+            let file = || Payload::File(from.clone());
+            match operation {
+                0 => assert_eq!(store.put_if_absent(&key("t/2"), body("ours")).await.unwrap(), Put::Created),
+                1 => assert_eq!(store.put_if_absent(&key("t/1"), body("ours")).await.unwrap(), Put::Exists),
+                2 => assert_eq!(store.put_if_absent(&key("t/2"), file()).await.unwrap(), Put::Created),
+                3 => assert_eq!(store.put_if_absent(&key("t/1"), file()).await.unwrap(), Put::Exists),
+                4 => assert!(store.get(&key("u/image"), u64::MAX).await.unwrap().unwrap() == image),
+                5 => assert_eq!(store.download(&key("u/image"), &to).await.unwrap(), len),
+                6 => assert_eq!(store.list(&prefix).await.unwrap().len(), 1),
+                7 => assert!(store.delete(&key("t/1")).await.unwrap()),
+                _ => assert_eq!(store.delete_prefix(&prefix).await.unwrap(), 1),
+            }
+            if !lost.is_met() {
+                break;
+            }
+            requests += 1;
+        }
+        // Fewer, and the cue is not what it was.
+        let at_least = [1, 2, 3, 4, 3, 3, 1, 1, 2][operation];
+        assert!(requests >= at_least, "operation {operation} made {requests} requests");
+    }
+}
+
 #[tokio::test]
 async fn a_request_that_broke_off_is_made_again() {
     let (store, beside, proxy) = behind_a_proxy().await;

@@ -84,7 +84,7 @@ async fn writers_of_blocks_to_one_name_never_mix() {
     let another = AzureStore::connect(account::shared(&container)).unwrap();
     let bodies = [vec![b'a'; 17 * 1024 * 1024], vec![b'b'; 17 * 1024 * 1024]];
     let name = key("t/1");
-    let puts = futures_of(&bodies, &name, [&store, &another]).await;
+    let puts = both(&bodies, &name, [&store, &another]).await;
     let winner = match puts {
         [Put::Created, Put::Exists] => 0,
         [Put::Exists, Put::Created] => 1,
@@ -93,7 +93,7 @@ async fn writers_of_blocks_to_one_name_never_mix() {
     assert!(store.get(&name, u64::MAX).await.unwrap().unwrap() == bodies[winner]);
 }
 
-async fn futures_of(bodies: &[Vec<u8>; 2], name: &BlobKey, stores: [&AzureStore; 2]) -> [Put; 2] {
+async fn both(bodies: &[Vec<u8>; 2], name: &BlobKey, stores: [&AzureStore; 2]) -> [Put; 2] {
     let put = |n: usize| stores[n].put_if_absent(name, Payload::Bytes(bodies[n].clone().into()));
     let (one, other) = tokio::join!(put(0), put(1));
     [one.unwrap(), other.unwrap()]
@@ -101,14 +101,13 @@ async fn futures_of(bodies: &[Vec<u8>; 2], name: &BlobKey, stores: [&AzureStore;
 
 #[tokio::test]
 async fn an_empty_object_is_a_byte_and_a_mark() {
-    let (store, container) = fresh().await;
+    let (store, _) = fresh().await;
     put(&store, "t/empty", "").await.unwrap();
     put(&store, "t/one", "\0").await.unwrap();
     let entries = store.list(&"t/".parse().unwrap()).await.unwrap();
     let expected = [("t/empty", 0), ("t/one", 1)].map(|(name, len)| BlobEntry { key: key(name), len });
     assert_eq!(entries, expected);
     assert_eq!(store.get(&key("t/one"), 1).await.unwrap().unwrap(), "\0");
-    drop(container);
 }
 
 #[tokio::test]
@@ -228,4 +227,30 @@ async fn a_delete_with_snapshots_takes_them_along() {
     let store = AzureStore::connect(scripted(&server)).unwrap();
     assert!(!store.delete(&key("t/1")).await.unwrap());
     assert_eq!(server.asked()[0].header("x-ms-delete-snapshots"), "include");
+}
+
+#[tokio::test]
+async fn what_the_service_keeps_of_a_deleted_object_is_seen() {
+    let (store, _) = fresh().await;
+    put(&store, "t/1", "x").await.unwrap();
+    put(&store, "t/1-longer", "x").await.unwrap();
+    assert!(store.delete(&key("t/1")).await.unwrap());
+    assert!(!store.keeps_deleted(&key("t/1")).await.unwrap());
+
+    // Azurite has no soft delete: an answer as the service gives it.
+    let page = r#"<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="https://abc.example/"
+        ContainerName="images"><Prefix>t/1</Prefix><Blobs><Blob><Name>t/1</Name><Deleted>true</Deleted><Properties>
+        <Creation-Time>Thu, 01 Jan 2026 00:00:00 GMT</Creation-Time>
+        <Last-Modified>Thu, 01 Jan 2026 00:00:00 GMT</Last-Modified><Etag>0x1</Etag><Content-Length>1</Content-Length>
+        <Content-Type>application/octet-stream</Content-Type><BlobType>BlockBlob</BlobType>
+        <DeletedTime>Thu, 01 Jan 2026 00:00:01 GMT</DeletedTime><RemainingRetentionDays>7</RemainingRetentionDays>
+        </Properties></Blob></Blobs><NextMarker /></EnumerationResults>"#;
+    let say = Say::status(200)
+        .with("date", "Thu, 01 Jan 2026 00:00:00 GMT")
+        .with("x-ms-request-id", "00000000-0000-0000-0000-000000000000")
+        .body(page);
+    let server = Scripted::start([say]).await;
+    let store = AzureStore::connect(scripted(&server)).unwrap();
+    assert!(store.keeps_deleted(&key("t/1")).await.unwrap());
+    assert!(server.asked()[0].uri.contains("include=snapshots%2Cdeleted%2Cversions"), "{:?}", server.asked());
 }
