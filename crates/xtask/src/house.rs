@@ -18,7 +18,7 @@ const EMPTY_NAMES: [&str; 8] =
     ["util", "utils", "helper", "helpers", "common", "commons", "manager", "managers"];
 
 /// Where people and their machines keep a checkout.
-const OWN_PLACES: [&str; 5] = ["/home/", "/root/", "/work/", "/workspace/", "/Users/"];
+const OWN_PLACES: [&str; 3] = ["/home/", "/root/", "/Users/"];
 
 /// A broken rule, with the file that breaks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,7 +223,7 @@ mod tests {
         let judge = |line: &str| own_places(Path::new("a.md"), line, Path::new("/srv/joes/checkout")).len();
         assert_eq!(judge("see `/home/joe/x`"), 1);
         assert_eq!(judge("see /srv/joes/checkout/a.rs"), 1);
-        assert_eq!(judge("<state root>/home/x, docs/work/x, {base}/root/x, /srv/joes/other"), 0);
+        assert_eq!(judge("<state root>/home/x, {base}/root/x, /srv/joes/other"), 0);
     }
 
     #[test]
