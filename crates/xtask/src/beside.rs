@@ -2,11 +2,13 @@
 
 use std::process::Command;
 
-use crate::{XtaskError, services::Services, workspace::Workspace};
+use leasehold_services::Services;
+
+use crate::{XtaskError, workspace::Workspace};
 
 /// Runs `command` where it was called, with the servers' addresses in its environment.
 pub(crate) fn run(workspace: &Workspace, command: &[String]) -> Result<(), XtaskError> {
-    let services = Services::start(workspace)?;
+    let services = Services::start(&workspace.home())?;
     let shown = command.join(" ");
     println!("$ {shown}");
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };

@@ -1,10 +1,11 @@
 //! `cargo xtask contract`: the contract's rows alone, as often as wanted, on a machine that has other things to do.
 
+use leasehold_services::Services;
+
 use crate::{
     XtaskError,
     busy::BusyCores,
     rows::{CLOUD, PAIRS, ROWS, Tally},
-    services::Services,
     tool::Cargo,
     workspace::Workspace,
 };
@@ -38,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace, plan: &Plan<'_>) -> Result<(), XtaskErr
         list.check(pair)?;
     }
 
-    let services = pairs.contains(&CLOUD).then(|| Services::start(workspace)).transpose()?;
+    let services = pairs.contains(&CLOUD).then(|| Services::start(&workspace.home())).transpose()?;
     let cargo = match &services {
         Some(services) => cargo.telling(services.variables()),
         None => cargo,

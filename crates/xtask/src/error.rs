@@ -2,7 +2,9 @@
 
 use std::{io, path::PathBuf, process::ExitStatus};
 
-use crate::{rows::RowsError, services::ServiceError};
+use leasehold_services::ServiceError;
+
+use crate::rows::RowsError;
 
 /// A step that could not be done, or that found something.
 #[derive(Debug, thiserror::Error)]

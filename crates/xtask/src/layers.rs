@@ -2,7 +2,8 @@
 //!
 //! `types <- lease, blob, ledger <- snapshot <- tenure <- server <- leasehold`. A crate knows what lies below it, never its
 //! equals: the lease store, the blob store and the ledger do not know one another, so that each can be replaced, tested and
-//! reasoned about alone. The test kit sees everything up to the tenure and is seen by tests only.
+//! reasoned about alone. The test kit sees everything up to the tenure and is seen by tests only. What starts the servers under
+//! test sees nothing and is seen by tests and by the runner of the suites.
 
 use std::fmt;
 
@@ -22,7 +23,9 @@ const LAYERS: [&[&str]; 6] = [
 const TESTKIT: &str = "leasehold-testkit";
 /// The test kit knows the layers below this one.
 const TESTKIT_BELOW: usize = 4;
-/// The runner of the suites knows no other crate, so that it builds when they do not.
+/// What starts the servers that the suites need knows no other crate: a dev-dependency of anything.
+const SERVICES: &str = "leasehold-services";
+/// The runner of the suites knows that one and no other, so that it builds when they do not.
 const XTASK: &str = "xtask";
 
 /// Crates without a runtime and without the network: what they do is done when they return.
@@ -66,10 +69,12 @@ pub enum Breach {
         /// What it knows.
         dependency: String,
     },
-    /// The test kit in something that is shipped.
+    /// What is for tests in something that is shipped.
     Shipped {
         /// The crate.
         member: String,
+        /// What it knows.
+        dependency: String,
     },
     /// A runtime in a crate that must have none.
     Runtime {
@@ -89,8 +94,8 @@ impl fmt::Display for Breach {
             Self::Upward { member, dependency } => {
                 write!(f, "{member} depends on {dependency}, which does not lie below it")
             }
-            Self::Shipped { member } => {
-                write!(f, "{member} depends on {TESTKIT} outside its tests: make it a dev-dependency")
+            Self::Shipped { member, dependency } => {
+                write!(f, "{member} depends on {dependency} outside its tests: make it a dev-dependency")
             }
             Self::Runtime { member, dependency } => {
                 write!(f, "{member} is synchronous and depends on {dependency}")
@@ -129,7 +134,7 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
     // What lies below the layer of this number may be known.
     let below = match member.name.as_str() {
         TESTKIT => TESTKIT_BELOW,
-        XTASK => 0,
+        SERVICES | XTASK => 0,
         BENCHES => LAYERS.len(),
         name => match layer_of(name) {
             Some(layer) => layer,
@@ -139,9 +144,15 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
     let judge = |(dependency, need): &(String, Need)| {
         let of_workspace = members.iter().any(|other| other.name == *dependency);
         let upward = Breach::Upward { member: member.name.clone(), dependency: dependency.clone() };
-        if dependency == TESTKIT && member.name != XTASK {
-            let shipped = Breach::Shipped { member: member.name.clone() };
-            (*need == Need::Product).then_some(shipped)
+        let is_for_tests = match dependency.as_str() {
+            TESTKIT => ![XTASK, SERVICES].contains(&member.name.as_str()),
+            SERVICES => member.name != SERVICES,
+            _ => false,
+        };
+        if is_for_tests {
+            let is_runner = member.name == XTASK;
+            let shipped = Breach::Shipped { member: member.name.clone(), dependency: dependency.clone() };
+            (*need == Need::Product && !is_runner).then_some(shipped)
         } else if of_workspace {
             let points_down = layer_of(dependency).is_some_and(|layer| layer < below);
             (!points_down).then_some(upward)
@@ -164,8 +175,11 @@ mod tests {
     use super::*;
 
     fn workspace(member: &str, dependency: &str, need: Need) -> Vec<Breach> {
-        let others =
-            LAYERS.concat().into_iter().chain([TESTKIT, XTASK, BENCHES]).filter(|name| *name != member);
+        let others = LAYERS
+            .concat()
+            .into_iter()
+            .chain([TESTKIT, SERVICES, XTASK, BENCHES])
+            .filter(|name| *name != member);
         let mut members: Vec<Member> =
             others.map(|name| Member { name: name.to_owned(), dependencies: Vec::new() }).collect();
         members.push(Member { name: member.to_owned(), dependencies: vec![(dependency.to_owned(), need)] });
@@ -180,6 +194,7 @@ mod tests {
             ("leasehold", "leasehold-types"),
             (TESTKIT, "leasehold-tenure"),
             (BENCHES, "leasehold"),
+            (XTASK, SERVICES),
         ] {
             assert_eq!(workspace(member, dependency, Need::Product), [], "{member} -> {dependency}");
         }
@@ -197,6 +212,8 @@ mod tests {
             ("xtask", "leasehold-types"),
             ("xtask", TESTKIT),
             (TESTKIT, "leasehold-server"),
+            (SERVICES, "leasehold-types"),
+            (SERVICES, TESTKIT),
         ] {
             for need in [Need::Product, Need::Tests] {
                 let upward = Breach::Upward { member: member.to_owned(), dependency: dependency.to_owned() };
@@ -206,10 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn the_test_kit_is_for_tests() {
-        assert_eq!(workspace("leasehold-lease", TESTKIT, Need::Tests), []);
-        let shipped = Breach::Shipped { member: "leasehold-server".to_owned() };
-        assert_eq!(workspace("leasehold-server", TESTKIT, Need::Product), [shipped]);
+    fn the_test_kit_and_the_servers_are_for_tests() {
+        for dependency in [TESTKIT, SERVICES] {
+            assert_eq!(workspace("leasehold-lease", dependency, Need::Tests), []);
+            let shipped =
+                Breach::Shipped { member: "leasehold-server".to_owned(), dependency: dependency.to_owned() };
+            assert_eq!(workspace("leasehold-server", dependency, Need::Product), [shipped]);
+        }
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! The embedded pair of backends needs no server; what the cloud pair needs is started here, before the runner.
 
+use leasehold_services::Services;
+
 use crate::{
     XtaskError,
     rows::{PAIRS, ROWS, Tally},
-    services::Services,
     tool::Cargo,
     workspace::Workspace,
 };
@@ -30,7 +31,7 @@ pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> Result<(), Xtask
         cargo.run(&["test", "--doc", "--workspace"])?;
     }
     // Only now, so that what had to be built was built without servers beside it.
-    let services = Services::start(workspace)?;
+    let services = Services::start(&workspace.home())?;
     let cargo = cargo.telling(services.variables());
     cargo.run(&with_filters(&["nextest", "run", "--workspace"])).inspect_err(|_| services.tell_logs())?;
     for (pair, rows) in list.counts() {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use cargo_metadata::{Metadata, MetadataCommand};
+use leasehold_services::Home;
 
 use crate::XtaskError;
 
@@ -41,6 +42,11 @@ impl Workspace {
     #[must_use]
     pub fn target(&self) -> &Path {
         self.metadata.target_directory.as_std_path()
+    }
+
+    /// Where its suites' servers have their programs and logs.
+    pub(crate) fn home(&self) -> Home {
+        Home::new(self.root(), self.target())
     }
 
     /// Every file that somebody wrote, as paths from the root, in order. Symbolic links are not followed.

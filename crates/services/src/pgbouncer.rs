@@ -2,31 +2,35 @@
 
 use std::{
     fs::File,
-    net::TcpStream,
+    net::{Ipv4Addr, SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Arc,
 };
 
-use super::{
-    error::ServiceError,
+use crate::{
+    Postgres, Server, ServiceError,
     place::{self, Place},
-    postgres::Postgres,
     programs,
-    server::Server,
 };
 
 const PROGRAM: &str = "pgbouncer";
 
-/// A running `PgBouncer`.
+/// A `PgBouncer` in transaction mode. Where it is found, its superuser is Postgres's.
 #[derive(Debug)]
-pub(crate) struct PgBouncer {
-    pub(super) server: Server,
-    pub(super) port: u16,
+pub struct PgBouncer {
+    server: Server,
+    port: u16,
+}
+
+/// The system's, if it has one.
+pub(crate) fn of_the_system() -> Option<PathBuf> {
+    programs::find(PROGRAM)
 }
 
 /// The system's, installed where there is none and this program may do that.
-pub(crate) fn of_the_system(place: &Place) -> Result<PathBuf, ServiceError> {
-    if let Some(program) = programs::find(PROGRAM) {
+pub(crate) fn installed(place: &Place) -> Result<PathBuf, ServiceError> {
+    if let Some(program) = of_the_system() {
         return Ok(program);
     }
     let (true, Some(apt)) = (place.runs_as_another(), programs::find("apt-get")) else {
@@ -38,7 +42,7 @@ pub(crate) fn of_the_system(place: &Place) -> Result<PathBuf, ServiceError> {
     let install = || apt_get(&apt, &["install", "--yes", "--no-install-recommends", PROGRAM], &log);
     // A fresh machine has no list of packages, and an old list names what is not there any more.
     install().or_else(|_| apt_get(&apt, &["update"], &log).and_then(|()| install())).map_err(failed)?;
-    programs::find(PROGRAM).ok_or(ServiceError::NoPgBouncer { source: None })
+    of_the_system().ok_or(ServiceError::NoPgBouncer { source: None })
 }
 
 fn apt_get(apt: &Path, arguments: &[&str], log: &Path) -> Result<(), ServiceError> {
@@ -52,7 +56,11 @@ fn apt_get(apt: &Path, arguments: &[&str], log: &Path) -> Result<(), ServiceErro
 
 impl PgBouncer {
     /// Starts one before `postgres`.
-    pub(crate) fn start(program: &Path, place: &Place, postgres: &Postgres) -> Result<Self, ServiceError> {
+    pub(crate) fn start(
+        program: &Path,
+        place: &Arc<Place>,
+        postgres: &Postgres,
+    ) -> Result<Self, ServiceError> {
         let (user, password) = postgres.superuser();
         let users = place.file("pgbouncer-users", &format!("\"{user}\" \"{password}\"\n"))?;
         let port = place::free_port()?;
@@ -61,14 +69,30 @@ impl PgBouncer {
             "[databases]\n* = host=127.0.0.1 port={}\n\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\npool_mode = transaction\n\
              default_pool_size = 20\nmax_client_conn = 1000\n",
-            postgres.port,
+            postgres.addr().port(),
             users.display(),
         );
         let configuration = place.file("pgbouncer.ini", &configuration)?;
         let mut command = place.command(program, PROGRAM)?;
         command.arg(configuration);
-        let mut server = Server::start(PROGRAM, command, place)?;
-        server.until(|| TcpStream::connect(("127.0.0.1", port)).is_ok())?;
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let server = Server::start(PROGRAM, command, place, move |_| TcpStream::connect(addr).is_ok())?;
         Ok(Self { server, port })
+    }
+
+    /// The process.
+    pub fn server(&mut self) -> &mut Server {
+        &mut self.server
+    }
+
+    /// The process, for whoever keeps it until its end.
+    pub(crate) fn into_server(self) -> Server {
+        self.server
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
     }
 }
