@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leasehold_blob::DirectoryStore;
 use leasehold_lease::{SqliteLeaseStore, TokioTimer};
 use leasehold_tenure::{Backends, Handle, Router, RouterOptions};
-use leasehold_types::{Entropy, LeaseKey, SystemClock};
+use leasehold_types::{Entropy, LeaseKey, NoPoints, SystemClock};
 use tempfile::TempDir;
 
 /// Whatever kept a bench from starting.
@@ -31,6 +31,7 @@ impl Replica {
             clock,
             timer: Arc::new(TokioTimer),
             entropy: Arc::new(Entropy::seeded(1)),
+            points: Arc::new(NoPoints),
         };
         let mut options = RouterOptions::new(directory.path().join("node"), "bench".parse()?);
         options.snapshot_every = std::time::Duration::ZERO;

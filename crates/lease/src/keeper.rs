@@ -17,7 +17,7 @@ use futures::{
     future::{Either, Fuse, FutureExt as _, select},
     stream::FuturesUnordered,
 };
-use leasehold_types::{Clock, LeaseKey, Moment, Timer};
+use leasehold_types::{Act, Clock, LeaseKey, Moment, Point, Points, Timer};
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
@@ -76,11 +76,12 @@ impl Keeper {
         store: Arc<dyn LeaseStore>,
         clock: Arc<dyn Clock>,
         timer: Arc<dyn Timer>,
+        points: Arc<dyn Points>,
         options: KeeperOptions,
     ) -> Self {
         let registry = Arc::new(Registry::default());
         let (stop, stopped) = watch::channel(false);
-        let chain = Chain { store, clock, timer, options, registry: Arc::clone(&registry) };
+        let chain = Chain { store, clock, timer, points, options, registry: Arc::clone(&registry) };
         let chain = Mutex::new(Some(tokio::spawn(chain.run(stopped))));
         Self { options, registry, stop, chain }
     }
@@ -194,6 +195,7 @@ struct Chain {
     store: Arc<dyn LeaseStore>,
     clock: Arc<dyn Clock>,
     timer: Arc<dyn Timer>,
+    points: Arc<dyn Points>,
     options: KeeperOptions,
     registry: Arc<Registry>,
 }
@@ -369,13 +371,15 @@ impl Chain {
         let sent_at = self.clock.now();
         // A store that panics must not end the chain for all leases.
         let renewal = AssertUnwindSafe(self.store.renew(&claims, self.options.held().ttl())).catch_unwind();
-        let (answer, tripped) = match select(renewal, self.timer.sleep(limit)).await {
+        let asking = select(renewal, self.timer.sleep(limit));
+        let (answer, tripped) = match self.points.around(Act::RenewRow, None, asking).await {
             Either::Left((Ok(answer), _)) => (answer, false),
             Either::Left((Err(_), _)) => (Err(unanswered(claims.len(), "it panicked")), false),
             Either::Right(((), _)) => {
                 (Err(LeaseError::Timeout { action: format!("renew {} leases", claims.len()), limit }), true)
             }
         };
+        self.points.reached(Point::Before(Act::RenewTold), None);
         match answer {
             Ok(answers) if answers.len() == claims.len() => {
                 for ((claim, lease, sink), answer) in asked.iter().zip(answers) {
@@ -397,6 +401,7 @@ impl Chain {
                 }
             }
         }
+        self.points.reached(Point::After(Act::RenewTold), None);
         Ended::Attempt { chunk, asked: claims.len(), tripped }
     }
 }

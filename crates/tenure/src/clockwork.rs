@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures::future::select;
-use leasehold_types::Moment;
+use leasehold_types::{Act, Moment};
 
 use crate::{
     steps::Cause,
@@ -126,7 +126,8 @@ impl Tenure {
                 self.ask(Event::SnapshotAsked { dirty: ledger.is_dirty() }, None);
             } else if due.checkpoint {
                 let ledger = Arc::clone(&ledger);
-                if let Ok(Err(error)) = self.blocking(move || ledger.checkpoint()).await {
+                let taken = self.blocking(move || ledger.checkpoint());
+                if let Ok(Err(error)) = self.around(Act::LedgerCheckpoint, taken).await {
                     tracing::warn!(key = %self.key, %error, "a checkpoint failed");
                 }
             }

@@ -9,7 +9,7 @@ use std::{
 
 use futures::future::{Either, select};
 use leasehold_snapshot::Resume;
-use leasehold_types::{Moment, Refusal, Timer};
+use leasehold_types::{Act, Moment, Refusal, Timer};
 
 use crate::{
     TenureError,
@@ -42,7 +42,7 @@ impl Tenure {
                 if self.state().releasing {
                     self.salvage_first.store(true, Ordering::Release);
                 } else if let Ok(ledger) = self.ledger() {
-                    self.task(async move { me.salvage(ledger).await });
+                    self.task(async move { me.salvage(Act::LostSalvage, ledger).await });
                 }
             }
             Effect::LeaveTable => self.shared.table.ending(&self.key, self),
@@ -92,17 +92,18 @@ impl Tenure {
         if self.salvage_first.swap(false, Ordering::AcqRel)
             && let Ok(ledger) = self.ledger()
         {
-            Arc::clone(&self).salvage(ledger).await;
+            Arc::clone(&self).salvage(Act::ReleaseSalvage, ledger).await;
         }
         if flushed {
             // Everything is in the store, so no copy stays here (contract row L1). Before the lease goes, since after it the path may be
             // another tenure's.
-            Arc::clone(&self).discard_ledger().await;
+            self.around(Act::ReleaseDiscard, Arc::clone(&self).discard_ledger()).await;
         }
         if let Some(lease) = self.gate.lease().cloned() {
             let limit = self.shared.held.ttl() / 2;
             for attempt in 1..=RELEASE_TRIES {
-                match self.within(limit, lease.release()).await {
+                let asked = self.within(limit, lease.release());
+                match self.around(Act::ReleaseRow, asked).await {
                     Some(Ok(_)) => break,
                     Some(Err(error)) => {
                         tracing::warn!(key = %self.key, epoch = %lease.epoch(), %error, attempt, "a release failed");
@@ -122,6 +123,11 @@ impl Tenure {
     /// The outcome of `work`; `None` when it took longer than `limit`.
     pub(crate) async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
         within(&*self.shared.backends.timer, limit, work).await
+    }
+
+    /// `work`, between the points of `act`.
+    pub(crate) async fn around<T>(&self, act: Act, work: impl Future<Output = T>) -> T {
+        self.shared.backends.points.around(act, Some(&self.key), work).await
     }
 
     /// Runs blocking work where it may block.

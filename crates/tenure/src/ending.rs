@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use leasehold_lease::{Claim, HeldLease};
 use leasehold_ledger::Ledger;
 use leasehold_snapshot::{Receipt, SnapshotContext, SnapshotError};
-use leasehold_types::LeaseKey;
+use leasehold_types::{Act, LeaseKey};
 
 use crate::{TenureError, paths::OwnRoot, steps::Cause, tenure::Tenure, vocabulary::Event};
 
@@ -30,14 +30,14 @@ impl Tenure {
     }
 
     /// Keeps what is unpublished for an operator; nothing is ever recovered from it by itself (contract row L2).
-    pub(crate) async fn salvage(self: Arc<Self>, ledger: Arc<Ledger>) {
+    pub(crate) async fn salvage(self: Arc<Self>, act: Act, ledger: Arc<Ledger>) {
         if !ledger.is_dirty() {
             return;
         }
         let Some(epoch) = self.epoch() else { return };
         let (root, id) = (self.root.path().to_path_buf(), self.id);
-        let kept = self.blocking(move || ledger.salvage(&root, &format!("e{:08}-{id}", epoch.get()))).await;
-        match kept {
+        let kept = self.blocking(move || ledger.salvage(&root, &format!("e{:08}-{id}", epoch.get())));
+        match self.around(act, kept).await {
             Ok(Ok(kept)) => {
                 tracing::warn!(key = %self.key, %epoch, kept = %kept.display(), "kept what was not published");
             }

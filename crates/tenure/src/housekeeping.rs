@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use leasehold_lease::Recheck;
-use leasehold_types::LeaseKey;
+use leasehold_types::{Act, LeaseKey, Point};
 
 use crate::{
     Router,
@@ -98,7 +98,8 @@ impl Router {
         }
         let now = self.backends().clock.wall();
         let next = leasehold_snapshot::next_recheck(self.options().ttl, recheck.forgotten_at, now);
-        match self.backends().leases.schedule_recheck(recheck, next).await {
+        let schedule = self.backends().leases.schedule_recheck(recheck, next);
+        match self.backends().points.around(Act::RecheckSchedule, Some(key), schedule).await {
             Ok(true) => Some(cleared.objects),
             Ok(false) => None,
             Err(error) => {
@@ -137,7 +138,10 @@ impl Router {
         if slots.by_key.contains_key(key) {
             return false;
         }
+        let points = &self.backends().points;
+        points.reached(Point::Before(Act::RecheckLocal), Some(key));
         let gone = root.remove();
+        points.reached(Point::After(Act::RecheckLocal), Some(key));
         drop(slots);
         match gone {
             Ok(()) => {

@@ -6,10 +6,10 @@ use std::{
     sync::{Arc, PoisonError, atomic::Ordering},
 };
 
-use leasehold_lease::{Acquired, Claim, HeldLease, RenewalOutcome};
-use leasehold_ledger::Ledger;
+use leasehold_lease::{Acquired, Claim, HeldLease, HeldRenewal, LeaseError, RenewalOutcome};
+use leasehold_ledger::{Ledger, LedgerError};
 use leasehold_snapshot::Opened;
-use leasehold_types::{FencedReason, LeaseKey, Refusal};
+use leasehold_types::{Act, Epoch, FencedReason, LeaseKey, Point, Refusal};
 
 use crate::{
     TenureError,
@@ -114,7 +114,8 @@ impl Tenure {
                 self.id,
                 self.shared.held,
             );
-            match self.within(self.shared.held.ttl(), acquired).await {
+            let asked = self.within(self.shared.held.ttl(), acquired);
+            match self.around(Act::OpenAcquire, asked).await {
                 Some(Ok(Acquired::Held(lease))) => return Ok(Arc::new(lease)),
                 Some(Ok(Acquired::Refused(holder))) => {
                     return Err(TenureError::LeaseHeld { key: self.key.clone(), holder });
@@ -124,10 +125,7 @@ impl Tenure {
                 }
                 None if attempt >= ACQUIRE_TRIES => {
                     let limit = self.shared.held.ttl();
-                    let error = leasehold_lease::LeaseError::Timeout {
-                        action: format!("acquire {}", self.key),
-                        limit,
-                    };
+                    let error = LeaseError::Timeout { action: format!("acquire {}", self.key), limit };
                     return Err(TenureError::lease(&self.key, error));
                 }
                 Some(Err(error)) => tracing::warn!(key = %self.key, %error, attempt, "an acquisition failed"),
@@ -176,7 +174,7 @@ impl Tenure {
         let root = self.root.path().to_path_buf();
         let scratch = scratch_dir(&root);
         let (key, made) = (self.key.clone(), scratch.clone());
-        self.blocking(move || {
+        let cleared = self.blocking(move || {
             // What an opening or an upload left behind that did not end by itself.
             match std::fs::remove_dir_all(&made) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -185,8 +183,8 @@ impl Tenure {
                 _ => {}
             }
             std::fs::create_dir_all(&made).map_err(TenureError::local(&key, "create", &made))
-        })
-        .await??;
+        });
+        self.around(Act::OpenRoot, cleared).await??;
         Ok(scratch.join(format!("restore-{}.db", self.id)))
     }
 
@@ -227,31 +225,47 @@ impl Tenure {
 
     /// Keeps for an operator what lies on the path, puts the image there, and opens it.
     async fn open_ledger(&self, opened: &Opened, image: PathBuf) -> Result<Ledger, TenureError> {
-        let (key, epoch, id) = (self.key.clone(), opened.claim.epoch, self.id);
+        let (epoch, id) = (opened.claim.epoch, self.id);
+        let failed = |source| TenureError::ledger(&self.key, Some(epoch), source);
         let root = self.root.path().to_path_buf();
+        let path = leasehold_ledger::ledger_path(&root);
+        let kept = self.around(Act::OpenSalvage, self.keep_found(root, epoch)).await?.map_err(failed)?;
+        if let Some(kept) = kept {
+            tracing::warn!(key = %self.key, %epoch, kept = %kept.display(), "kept a ledger that was found on the local disk");
+        }
+        let (to, restored) = (path.clone(), opened.restored.is_some());
+        let installed = self.blocking(move || {
+            if restored {
+                leasehold_ledger::install(&image, &to)
+            } else {
+                leasehold_ledger::remove_files(&to)
+            }
+        });
+        self.around(Act::OpenInstall, installed).await?.map_err(failed)?;
         let clock = Arc::clone(&self.shared.backends.clock);
         let options = self.shared.options.ledger.clone();
-        let restored = opened.restored.is_some();
+        let ledger = self.blocking(move || Ledger::open(&path, epoch, id, clock, options));
+        self.around(Act::OpenLedger, ledger).await?.map_err(failed)
+    }
+
+    /// Links what lies on the path into the salvage, unless it is there. The durable copy is the authority, and a crash never recovers
+    /// from the local file (contract row L2).
+    async fn keep_found(
+        &self,
+        root: PathBuf,
+        epoch: Epoch,
+    ) -> Result<Result<Option<PathBuf>, LedgerError>, TenureError> {
+        let id = self.id;
         self.blocking(move || {
-            let failed = |source| TenureError::ledger(&key, Some(epoch), source);
-            let path = leasehold_ledger::ledger_path(&root);
-            // The durable copy is the authority, and a crash never recovers from the local file (contract row L2).
             // What an abandoned tenure left is kept already: it has a second name.
-            let kept_already = std::fs::metadata(&path).is_ok_and(|found| found.nlink() > 1);
-            if !kept_already
-                && let Some(kept) =
-                    leasehold_ledger::salvage(&root, &format!("found-at-e{:08}-{id}", epoch.get())).map_err(failed)?
-            {
-                tracing::warn!(%key, %epoch, kept = %kept.display(), "kept a ledger that was found on the local disk");
+            let kept_already =
+                std::fs::metadata(leasehold_ledger::ledger_path(&root)).is_ok_and(|found| found.nlink() > 1);
+            if kept_already {
+                return Ok(None);
             }
-            if restored {
-                leasehold_ledger::install(&image, &path).map_err(failed)?;
-            } else {
-                leasehold_ledger::remove_files(&path).map_err(failed)?;
-            }
-            Ledger::open(&path, epoch, id, clock, options).map_err(failed)
+            leasehold_ledger::salvage(&root, &format!("found-at-e{:08}-{id}", epoch.get()))
         })
-        .await?
+        .await
     }
 
     /// Renews this one lease now.
@@ -262,18 +276,27 @@ impl Tenure {
         if let Some(refusal) = self.state().refusal().filter(|_| !self.state().renews()) {
             return Err(self.refused(refusal));
         }
-        match lease.renew().await {
-            Ok(leasehold_lease::HeldRenewal::Extended { sent_at }) => {
+        let (points, key) = (&self.shared.backends.points, Some(&self.key));
+        let answer = points.around(Act::RenewRow, key, lease.renew()).await;
+        points.reached(Point::Before(Act::RenewTold), key);
+        let outcome = self.renewed(answer).await;
+        points.reached(Point::After(Act::RenewTold), key);
+        outcome
+    }
+
+    async fn renewed(&self, answer: Result<HeldRenewal, LeaseError>) -> Result<(), TenureError> {
+        match answer {
+            Ok(HeldRenewal::Extended { sent_at }) => {
                 self.renewal(&RenewalOutcome::Granted { sent_at });
                 Ok(())
             }
-            Ok(leasehold_lease::HeldRenewal::GrantedAfterLapse { sent_at }) => {
+            Ok(HeldRenewal::GrantedAfterLapse { sent_at }) => {
                 self.granted_at.fetch_max(sent_at.as_nanos(), Ordering::AcqRel);
                 self.note_deadline();
                 // The caller is told once the snapshot store has been asked.
                 self.ask_store().await
             }
-            Ok(leasehold_lease::HeldRenewal::Refused) => {
+            Ok(HeldRenewal::Refused) => {
                 self.renewal(&RenewalOutcome::Refused);
                 Err(self.refused(Refusal::Fenced(FencedReason::Lost)))
             }

@@ -56,6 +56,7 @@ impl Router {
                 Arc::clone(&backends.leases),
                 Arc::clone(&backends.clock),
                 Arc::clone(&backends.timer),
+                Arc::clone(&backends.points),
                 times,
             ))
         } else {
@@ -67,6 +68,7 @@ impl Router {
             clock: Arc::clone(&backends.clock),
             timer: Arc::clone(&backends.timer),
             entropy: Arc::clone(&backends.entropy),
+            points: Arc::clone(&backends.points),
             options: options.snapshot.clone(),
         };
         let uploads = Semaphore::new(options.uploads_max.min(Semaphore::MAX_PERMITS));

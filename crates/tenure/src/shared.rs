@@ -9,7 +9,7 @@ use std::{
 use leasehold_blob::BlobStore;
 use leasehold_lease::{HeldOptions, Keeper, LeaseStore};
 use leasehold_snapshot::SnapshotContext;
-use leasehold_types::{Clock, Entropy, Timer};
+use leasehold_types::{Clock, Entropy, Points, Timer};
 
 use tokio::sync::Semaphore;
 
@@ -28,6 +28,8 @@ pub struct Backends {
     pub timer: Arc<dyn Timer>,
     /// Its ids and jitter.
     pub entropy: Arc<Entropy>,
+    /// Who is told of each step; [`NoPoints`](leasehold_types::NoPoints) in the product.
+    pub points: Arc<dyn Points>,
 }
 
 pub(crate) struct Shared {

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use leasehold_snapshot::{Published, Receipt};
-use leasehold_types::{Epoch, Moment};
+use leasehold_types::{Act, Epoch, Moment, Point};
 
 use crate::{
     TenureError, TenureEvent,
@@ -94,8 +94,16 @@ impl Tenure {
                 }
             };
             let drained = inner.state.phase == Phase::Draining && step.state.phase != Phase::Draining;
+            let act = gate_act(inner.state.phase, step.state);
+            let points = &self.shared.backends.points;
+            if let Some(act) = act {
+                points.reached(Point::Before(act), Some(&self.key));
+            }
             inner.state = step.state;
             self.gate.show(step.state);
+            if let Some(act) = act {
+                points.reached(Point::After(act), Some(&self.key));
+            }
             if drained {
                 self.drain_over.send_modify(|drains| *drains += 1);
             }
@@ -279,6 +287,27 @@ impl Drained for Tenure {
             let dirty = self.ledger().is_ok_and(|ledger| ledger.is_dirty());
             self.feed(Event::Drained { dirty }, &Cause::default());
         }
+    }
+}
+
+/// The act that a change of the gate is; `None` where it stays as it is.
+fn gate_act(was: Phase, is: State) -> Option<Act> {
+    if was == is.phase {
+        return None;
+    }
+    match is.phase {
+        // No tenure opens again.
+        Phase::Opening => None,
+        Phase::Serving if was == Phase::Opening => Some(Act::OpenServe),
+        Phase::Serving => Some(Act::HandoffReopen),
+        Phase::Draining => Some(Act::HandoffGate),
+        Phase::Flushing => Some(Act::HandoffFlush),
+        Phase::Forgetting => Some(Act::ForgetGate),
+        Phase::Abandoning => Some(Act::AbandonGate),
+        Phase::Released => match is.lease {
+            LeaseState::Lost(_) => Some(Act::LostGate),
+            LeaseState::Held | LeaseState::Lapsed => Some(Act::ReleaseEnd),
+        },
     }
 }
 

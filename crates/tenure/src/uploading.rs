@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
 use leasehold_snapshot::{ImageFile, Published};
-use leasehold_types::FencedReason;
+use leasehold_types::{Act, FencedReason};
 
 use crate::{
     TenureError, TenureEvent,
@@ -81,8 +81,9 @@ impl Tenure {
         let attempt = self.shared.backends.entropy.attempt_id();
         let file = Scratch(scratch_dir(self.root.path()).join(format!("image-{attempt}.db")));
         let (taken_from, to) = (Arc::clone(&ledger), file.0.clone());
+        let act = if closed { Act::HandoffImage } else { Act::PublishImage };
         let image = self
-            .blocking(move || taken_from.take_image(&to))
+            .around(act, self.blocking(move || taken_from.take_image(&to)))
             .await?
             .map_err(|source| TenureError::ledger(&self.key, epoch, source))?;
         let plain = ImageFile {

@@ -14,7 +14,7 @@ use leasehold_blob::{BlobPrefix, BlobStore};
 use leasehold_lease::{LeaseStore, TokioTimer};
 use leasehold_snapshot::Retry;
 use leasehold_tenure::{Backends, Observer, Router, RouterOptions, TenureEvent};
-use leasehold_types::{Clock, DerivationKey, Entropy, LeaseKey, ReplicaId, SystemClock, TenantId};
+use leasehold_types::{Clock, DerivationKey, Entropy, LeaseKey, NoPoints, ReplicaId, SystemClock, TenantId};
 use tempfile::TempDir;
 
 use crate::{Events, FaultyBlobs, FaultyLeases, ManualClock, Pair, alone::Turn};
@@ -196,6 +196,7 @@ impl<P: Pair> Fleet<P> {
             clock: self.clock_or_real(clock),
             timer: Arc::new(TokioTimer),
             entropy: self.entropy(),
+            points: Arc::new(NoPoints),
         }
     }
 

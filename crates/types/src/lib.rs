@@ -3,6 +3,7 @@
 //! Nothing here does I/O or knows a runtime. Ids are parsed once, at the edge, and are valid for ever after: whatever
 //! holds a [`LeaseKey`] can become a path, an object key or a row without another check. Time, randomness and ids are
 //! handed in through [`Clock`], [`Timer`] and [`Entropy`]; the ambient ones are banned outside this crate.
+//! [`Points`] is handed in beside them, for who wants to be where a step begins or ends.
 
 mod clock;
 mod code;
@@ -10,6 +11,7 @@ mod derive;
 mod entropy;
 mod epoch;
 mod id;
+mod point;
 mod position;
 mod refusal;
 
@@ -19,5 +21,6 @@ pub use derive::{DerivationKey, DerivationKeyError};
 pub use entropy::Entropy;
 pub use epoch::{Epoch, EpochError, Floor};
 pub use id::{AttemptId, IdError, LeaseKey, OrgSlug, ReplicaId, TenantId, TenureId};
+pub use point::{Act, NoPoints, Point, PointError, Points};
 pub use position::{Position, PositionError};
 pub use refusal::{FencedReason, Refusal};

@@ -9,7 +9,7 @@ use leasehold_lease::{
     HeldLease, HeldOptions, Keeper, KeeperOptions, LeaseTimesError, Registration, RenewalOutcome, RenewalSink,
 };
 use leasehold_testkit::{LeaseOp, ManualTimer};
-use leasehold_types::{Clock as _, Epoch};
+use leasehold_types::{Clock as _, Epoch, NoPoints};
 use tokio::sync::watch;
 
 use crate::stage::{MARGIN, SECOND, Stage, TTL};
@@ -64,7 +64,13 @@ impl Chain {
         let options = options.with_chunk(chunk).unwrap();
         let (stage, timer) = (Stage::new(), ManualTimer::new());
         let clock = Arc::new(stage.clock.clone());
-        let keeper = Keeper::start(Arc::clone(&stage.store), clock, Arc::new(timer.clone()), options);
+        let keeper = Keeper::start(
+            Arc::clone(&stage.store),
+            clock,
+            Arc::new(timer.clone()),
+            Arc::new(NoPoints),
+            options,
+        );
         Self { stage, timer, keeper }
     }
 
@@ -341,7 +347,13 @@ async fn a_lease_of_other_times_is_refused() {
     let stage = Stage::new();
     let options = KeeperOptions::new(HeldOptions::new(TTL / 2, MARGIN).unwrap());
     let clock = Arc::new(stage.clock.clone());
-    let keeper = Keeper::start(Arc::clone(&stage.store), clock, Arc::new(ManualTimer::new()), options);
+    let keeper = Keeper::start(
+        Arc::clone(&stage.store),
+        clock,
+        Arc::new(ManualTimer::new()),
+        Arc::new(NoPoints),
+        options,
+    );
     let lease = stage.hold("acme/a", "a", 1).await;
     let error = keeper.register(lease, Arc::new(|_: RenewalOutcome| ())).unwrap_err();
     assert!(matches!(error, LeaseTimesError::Mismatch { .. }));

@@ -48,6 +48,7 @@ impl Store {
             clock: edges.clock,
             timer: edges.timer,
             entropy: edges.entropy,
+            points: edges.points,
             options: SnapshotOptions::default(),
         };
         Ok(Self { context, path, scratch })

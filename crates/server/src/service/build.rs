@@ -9,7 +9,7 @@ use leasehold_blob::{BlobStore, DirectoryStore};
 use leasehold_lease::{LeaseStore, SqliteLeaseStore, TokioTimer};
 use leasehold_ledger::LedgerOptions;
 use leasehold_tenure::{Backends, Router, RouterOptions, TenureEvent};
-use leasehold_types::{Clock, Entropy, ReplicaId, SystemClock, Timer};
+use leasehold_types::{Clock, Entropy, NoPoints, Points, ReplicaId, SystemClock, Timer};
 use tokio::sync::Semaphore;
 
 use super::{
@@ -21,7 +21,7 @@ use crate::{
     Config, StartError, app::App, bounds::Bound, metrics::Metrics, paused::Paused, stage::StageCell,
 };
 
-/// Time and randomness, handed in.
+/// Time, randomness and who is told of each step, handed in.
 #[derive(Clone, Debug)]
 pub struct Edges {
     /// The clock.
@@ -30,16 +30,19 @@ pub struct Edges {
     pub timer: Arc<dyn Timer>,
     /// Ids and jitter.
     pub entropy: Arc<Entropy>,
+    /// Who is told of each step of an opening, a publish, a handoff, a forget, a sweep and a renewal.
+    pub points: Arc<dyn Points>,
 }
 
 impl Edges {
-    /// The machine's.
+    /// The machine's, with nobody told.
     #[must_use]
     pub fn system() -> Self {
         Self {
             clock: Arc::new(SystemClock),
             timer: Arc::new(TokioTimer),
             entropy: Arc::new(Entropy::system()),
+            points: Arc::new(NoPoints),
         }
     }
 }
@@ -102,6 +105,7 @@ impl Service {
             clock: Arc::clone(&edges.clock),
             timer: Arc::clone(&edges.timer),
             entropy: Arc::clone(&edges.entropy),
+            points: edges.points,
         };
         let options = router_options(&config, node_dir, replica.clone(), Arc::clone(&metrics));
         let router = Router::new(options, backends)?;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_blob::BlobStore;
 use leasehold_lease::LeaseStore;
-use leasehold_types::{Clock, Entropy, Timer};
+use leasehold_types::{Clock, Entropy, Points, Timer};
 
 use crate::plan::Keep;
 
@@ -68,6 +68,8 @@ pub struct SnapshotContext {
     pub timer: Arc<dyn Timer>,
     /// Ids and jitter.
     pub entropy: Arc<Entropy>,
+    /// Who is told of each step.
+    pub points: Arc<dyn Points>,
     /// The figures.
     pub options: SnapshotOptions,
 }

@@ -3,9 +3,9 @@
 use std::{future::Future, time::Duration};
 
 use leasehold_lease::Claim;
-use leasehold_types::{Floor, LeaseKey, ReplicaId};
+use leasehold_types::{Act, Floor, LeaseKey, ReplicaId};
 
-use super::context::SnapshotContext;
+use super::{act::Operation, context::SnapshotContext};
 use crate::{
     Layout, SnapshotError,
     format::{Format, Receipt},
@@ -38,16 +38,21 @@ where
             Step::Ask(ask) => ask,
             Step::Done(forgotten) => break forgotten,
         };
-        let answer = match &ask {
-            Ask::RaiseFloor(claim) => {
-                let (floor, _) = ctx.lease("raise a floor", || ctx.leases.raise_floor(claim, ttl)).await?;
-                if let (Some(floor), Some(told)) = (floor, floor_raised.take()) {
-                    told(floor);
+        let work = async {
+            Ok::<_, SnapshotError>(match &ask {
+                Ask::RaiseFloor(claim) => {
+                    let raise = || ctx.leases.raise_floor(claim, ttl);
+                    Answer::FloorRaised(ctx.lease("raise a floor", raise).await?.0)
                 }
-                Answer::FloorRaised(floor)
-            }
-            ask => clear_step(ctx, &layout, ask).await?,
+                ask => clear_step(ctx, &layout, ask).await?,
+            })
         };
+        let answer = ctx.step(Operation::Forget, &layout, &ask, work).await?;
+        if let Answer::FloorRaised(Some(floor)) = answer
+            && let Some(told) = floor_raised.take()
+        {
+            told(floor);
+        }
         plan.feed(answer)?;
     };
     let receipt = Receipt {
@@ -59,9 +64,11 @@ where
         verified_at: ctx.clock.wall(),
         recheck_at: recheck_times(ttl).map(|after| forgotten_at.plus(after)).to_vec(),
     };
-    remove_local().await?;
+    let key = Some(&claim.key);
+    ctx.points.around(Act::ForgetLocal, key, remove_local()).await?;
     let json = receipt.to_json();
-    if let Err(error) = ctx.lease("store a receipt", || ctx.leases.store_receipt(claim, &json)).await {
+    let store = ctx.lease("store a receipt", || ctx.leases.store_receipt(claim, &json));
+    if let Err(error) = ctx.points.around(Act::ForgetReceipt, key, store).await {
         // What was asked for is done and proved; a forget that is repeated proves it again.
         tracing::warn!(key = %claim.key, %error, "the receipt of a forget was not stored");
     }
@@ -79,7 +86,10 @@ pub async fn recheck(
     let mut plan = ClearPlan::new(key, floor, replica.clone(), ctx.clock.wall());
     loop {
         match plan.next() {
-            Step::Ask(ask) => plan.feed(clear_step(ctx, &layout, &ask).await?)?,
+            Step::Ask(ask) => {
+                let work = clear_step(ctx, &layout, &ask);
+                plan.feed(ctx.step(Operation::Recheck, &layout, &ask, work).await?)?;
+            }
             Step::Done(cleared) => return Ok(cleared),
         }
     }

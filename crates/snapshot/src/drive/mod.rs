@@ -1,5 +1,6 @@
 //! The plans, performed against the two stores: with time limits, bounded retries, and files.
 
+mod act;
 mod context;
 mod encode;
 mod fetch;

@@ -6,6 +6,7 @@ use leasehold_lease::{Claim, Renewal};
 use leasehold_types::{Floor, Moment};
 
 use super::{
+    act::Operation,
     context::SnapshotContext,
     fetch::{Fetched, Restored, fetch},
 };
@@ -67,24 +68,28 @@ pub async fn open(
         if stop(plan.claim()) {
             return Err(SnapshotError::Stopped { key: layout.key().clone() });
         }
-        let answer = match &ask {
-            Ask::Fetch(manifest) => {
-                let object = layout.manifest(manifest.snapshot());
-                match fetch(ctx, manifest, &object, into).await? {
-                    Fetched::Here(snapshot) => {
-                        restored = Some(snapshot);
-                        Answer::Fetched
+        let operation = Operation::Open(plan.claim().epoch);
+        let work = async {
+            Ok::<_, SnapshotError>(match &ask {
+                Ask::Fetch(manifest) => {
+                    let object = layout.manifest(manifest.snapshot());
+                    match fetch(ctx, manifest, &object, into).await? {
+                        Fetched::Here(snapshot) => {
+                            restored = Some(snapshot);
+                            Answer::Fetched
+                        }
+                        Fetched::Missing(part) => Answer::PartMissing(part),
                     }
-                    Fetched::Missing(part) => Answer::PartMissing(part),
                 }
-            }
-            Ask::Renew(claim) => {
-                let (granted, sent_at) = renew(ctx, claim, ttl).await?;
-                renewed_sent_at = sent_at;
-                Answer::Renewed(granted)
-            }
-            ask => ctx.perform(&layout, ask).await?,
+                Ask::Renew(claim) => {
+                    let (granted, sent_at) = renew(ctx, claim, ttl).await?;
+                    renewed_sent_at = sent_at;
+                    Answer::Renewed(granted)
+                }
+                ask => ctx.perform(&layout, ask).await?,
+            })
         };
+        let answer = ctx.step(operation, &layout, &ask, work).await?;
         plan.feed(answer)?;
     }
 }

@@ -6,7 +6,7 @@ use leasehold_blob::{BlobError, Payload};
 use leasehold_lease::{Claim, LeaseError};
 use leasehold_types::Epoch;
 
-use super::context::SnapshotContext;
+use super::{act::Operation, context::SnapshotContext};
 use crate::{
     Layout, Listing, SnapshotError,
     format::DOCUMENT_BYTES_MAX,
@@ -87,6 +87,24 @@ impl SnapshotContext {
                 }
                 answer => return answer.map(|answer| (answer, made > 1)),
             }
+        }
+    }
+
+    /// `work`, which is the step `ask` of `operation`, between the points of that step.
+    ///
+    /// Readers for operators take no such way: they change nothing and acknowledge nothing.
+    pub(super) async fn step<T>(
+        &self,
+        operation: Operation,
+        layout: &Layout,
+        ask: &Ask,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let act = operation.act(layout, ask);
+        debug_assert!(act.is_some(), "{operation:?} has no name for {ask:?}: give it one in act.rs");
+        match act {
+            Some(act) => self.points.around(act, Some(layout.key()), work).await,
+            None => work.await,
         }
     }
 

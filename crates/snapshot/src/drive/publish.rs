@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use leasehold_blob::Payload;
 use leasehold_lease::Claim;
-use leasehold_types::{FencedReason, Position};
+use leasehold_types::{Act, FencedReason, Position};
 
 use super::{
+    act::Operation,
     context::SnapshotContext,
     encode::{EncodedFile, encode},
     scratch::Scratch,
@@ -58,7 +59,13 @@ pub async fn publish(
 ) -> Result<Published, SnapshotError> {
     let layout = Layout::new(&claim.key);
     let attempt = ctx.entropy.attempt_id();
-    let encoded = encode_beside(ctx, image, Scratch::beside(&image.path, attempt)).await?;
+    let (operation, encoding) = if closed {
+        (Operation::Handoff, Act::HandoffEncode)
+    } else {
+        (Operation::Publish, Act::PublishEncode)
+    };
+    let encode = encode_beside(ctx, image, Scratch::beside(&image.path, attempt));
+    let encoded = ctx.points.around(encoding, Some(&claim.key), encode).await?;
     let bytes_uploaded = encoded.bytes;
     let inline = if encoded.bytes <= ctx.options.inline_bytes_max.min(INLINE_BYTES_MAX) {
         let path = encoded.file.path();
@@ -88,16 +95,19 @@ pub async fn publish(
                 return Ok(Published { number, position: image.position, bytes_uploaded });
             }
         };
-        let answer = match &ask {
-            Ask::Upload(key) => {
-                let (limit, tries) = (ctx.options.transfer_limit, ctx.options.retry.tries);
-                let file = encoded.file.path();
-                let put = || ctx.blobs.put_if_absent(key, Payload::File(file.to_path_buf()));
-                Answer::Put(ctx.blob(&format!("put {key}"), limit, tries, put).await?)
-            }
-            Ask::Held => Answer::Held(held()),
-            ask => ctx.perform(&layout, ask).await?,
+        let work = async {
+            Ok::<_, SnapshotError>(match &ask {
+                Ask::Upload(key) => {
+                    let (limit, tries) = (ctx.options.transfer_limit, ctx.options.retry.tries);
+                    let file = encoded.file.path();
+                    let put = || ctx.blobs.put_if_absent(key, Payload::File(file.to_path_buf()));
+                    Answer::Put(ctx.blob(&format!("put {key}"), limit, tries, put).await?)
+                }
+                Ask::Held => Answer::Held(held()),
+                ask => ctx.perform(&layout, ask).await?,
+            })
         };
+        let answer = ctx.step(operation, &layout, &ask, work).await?;
         let fed = plan.feed(answer);
         // Kept as it is learned: what is ours stays ours however this publish ends, also when it is dropped.
         own.clone_from(plan.own());

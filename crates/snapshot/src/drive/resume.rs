@@ -2,7 +2,7 @@
 
 use leasehold_lease::Claim;
 
-use super::context::SnapshotContext;
+use super::{act::Operation, context::SnapshotContext};
 use crate::{
     Layout, OwnManifests, SnapshotError,
     plan::{Resume, ResumePlan, Step},
@@ -19,7 +19,10 @@ pub async fn resume(
     let mut plan = ResumePlan::new(claim.clone(), own);
     loop {
         match plan.next() {
-            Step::Ask(ask) => plan.feed(ctx.perform(&layout, &ask).await?)?,
+            Step::Ask(ask) => {
+                let work = ctx.perform(&layout, &ask);
+                plan.feed(ctx.step(Operation::Resume, &layout, &ask, work).await?)?;
+            }
             Step::Done(resume) => return Ok(resume),
         }
     }

@@ -3,7 +3,7 @@
 use leasehold_lease::Claim;
 use leasehold_types::Floor;
 
-use super::context::SnapshotContext;
+use super::{act::Operation, context::SnapshotContext};
 use crate::{
     Layout, OwnManifest, OwnManifests, SnapshotError,
     plan::{Ask, Step, SweepPlan, Swept},
@@ -25,7 +25,10 @@ pub async fn sweep(
     let mut plan = SweepPlan::new(claim.clone(), floor, newest, ctx.options.keep, ctx.clock.wall());
     loop {
         match plan.next() {
-            Step::Ask(ask) => plan.feed(ctx.perform(&layout, &ask).await?)?,
+            Step::Ask(ask) => {
+                let work = ctx.perform(&layout, &ask);
+                plan.feed(ctx.step(Operation::Sweep, &layout, &ask, work).await?)?;
+            }
             Step::Done(swept) => return Ok(swept),
         }
     }
@@ -42,7 +45,8 @@ pub async fn trim(
     let kept = ctx.options.keep.superseded;
     let mut deleted = 0;
     for object in own.superseded_objects(kept) {
-        ctx.perform(&layout, &Ask::Delete(object)).await?;
+        let ask = Ask::Delete(object);
+        ctx.step(Operation::Trim, &layout, &ask, ctx.perform(&layout, &ask)).await?;
         deleted += 1;
     }
     own.forget_superseded(kept);

@@ -8,6 +8,7 @@ mod housekeeping;
 mod lapse;
 mod moves;
 mod opening;
+mod points;
 mod real_time;
 mod receipts;
 mod rewound;

@@ -14,7 +14,7 @@ use leasehold_snapshot::{
     plan::Keep, publish,
 };
 use leasehold_testkit::{FaultyBlobs, FaultyLeases, ManualClock};
-use leasehold_types::{Entropy, Epoch, Floor, LeaseKey, Position, Timer};
+use leasehold_types::{Entropy, Epoch, Floor, LeaseKey, NoPoints, Position, Timer};
 use tempfile::TempDir;
 
 pub(super) const TTL: Duration = Duration::from_secs(10);
@@ -52,6 +52,7 @@ pub(super) fn stage_with(timer: Arc<dyn Timer>, change: impl FnOnce(&mut Snapsho
         clock: Arc::new(clock.clone()),
         timer,
         entropy: Arc::new(Entropy::seeded(1)),
+        points: Arc::new(NoPoints),
         options,
     };
     Stage { ctx, blobs, leases, clock, key: "acme/u".parse().unwrap(), dir }
