@@ -46,7 +46,9 @@ pub enum BlobError {
     /// What was said about a store cannot be used; nothing was asked of it yet.
     #[error("the blob store's settings cannot be used: {detail}")]
     Settings {
-        /// Which setting, and what it should be. Never a secret.
+        /// Which setting: `container`, `account`, `endpoint`, `credential`, or a part of one, such as `tenant id`.
+        setting: &'static str,
+        /// What it should be. Never a secret.
         detail: String,
     },
     /// A key or prefix that is none.

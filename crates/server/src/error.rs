@@ -20,11 +20,13 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The file is no TOML.
-    #[error("{path} is not TOML: {detail}", path = path.display())]
+    #[error("{path} is not TOML: line {line}: {detail}", path = path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there. Never the line itself, which may hold a secret.
         detail: String,
     },
     /// A key that is not one.
@@ -48,6 +50,26 @@ pub enum ConfigError {
         key: &'static str,
         /// Why.
         detail: String,
+    },
+    /// The file of a secret cannot be read.
+    #[error("`{key}` cannot be used: failed to read {path}", path = path.display())]
+    SecretFile {
+        /// The key.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// One backend of the cloud pair without the other.
+    #[error(
+        "`{missing}` is not configured and `{present}` is: leases in Postgres go with images in Azure Blob; configure both, or leave both          out to keep everything in the data directory"
+    )]
+    HalfAPair {
+        /// The section that is there.
+        present: &'static str,
+        /// The section that is not.
+        missing: &'static str,
     },
     /// An address that others can reach, without authentication.
     #[error(

@@ -32,8 +32,8 @@ mod telemetry;
 
 pub use api::openapi_json;
 pub use config::{
-    AuthMode, AuthSettings, CONFIG_KEYS, Config, FollowSettings, LimitSettings, LogFormat, LogSettings,
-    SnapshotSettings,
+    AuthMode, AuthSettings, AzureIdentity, AzureSettings, BackendPair, CONFIG_KEYS, Config, FollowSettings,
+    LimitSettings, LogFormat, LogSettings, PostgresSettings, SecretText, SnapshotSettings,
 };
 pub use error::{ConfigError, ExitReport, ServeError, StartError};
 pub use service::{Edges, Service, Shutdown, Stores, banner, bind};

@@ -37,6 +37,7 @@ struct Way {
 pub(super) fn open(options: &AzureOptions) -> Result<(ContainerClient, String), BlobError> {
     if !is_container(&options.container) {
         return Err(settings(
+            "container",
             "a container's name is 3 to 63 of a-z, 0-9 and single `-`, none at its beginning or end",
         ));
     }
@@ -58,7 +59,8 @@ fn way(options: &AzureOptions, http: &Arc<dyn HttpClient>) -> Result<Way, BlobEr
     let (account, endpoint, credentials) = match &options.credential {
         AzureCredential::ConnectionString(text) => return by_connection_string(text, given),
         AzureCredential::AccountKey(text) => {
-            let name = account.ok_or_else(|| settings("an account key needs the account's name"))?;
+            let name =
+                account.ok_or_else(|| settings("account", "an account key needs the account's name"))?;
             (name.to_owned(), or_public(given, account)?, key(name, text.reveal())?)
         }
         AzureCredential::Sas(text) => {
@@ -97,8 +99,9 @@ fn way(options: &AzureOptions, http: &Arc<dyn HttpClient>) -> Result<Way, BlobEr
 
 fn by_connection_string(text: &Secret, given: Option<Url>) -> Result<Way, BlobError> {
     // The parser's errors quote the whole string.
-    let parsed = ConnectionString::new(text.reveal())
-        .map_err(|_| settings("a connection string is `name=value` pairs with `;` between them"))?;
+    let parsed = ConnectionString::new(text.reveal()).map_err(|_| {
+        settings("credential", "a connection string is `name=value` pairs with `;` between them")
+    })?;
     if parsed.use_development_storage == Some(true) {
         let account = azure_storage::clients::EMULATOR_ACCOUNT.to_owned();
         let endpoint = given.map_or_else(|| endpoint("endpoint", EMULATOR_ENDPOINT), Ok)?;
@@ -110,10 +113,9 @@ fn by_connection_string(text: &Secret, given: Option<Url>) -> Result<Way, BlobEr
     )?;
     let endpoint = named.map_or_else(
         || {
-            let account = parsed
-                .account_name
-                .filter(|name| is_account(name))
-                .ok_or_else(|| settings("a connection string needs AccountName or BlobEndpoint"))?;
+            let account = parsed.account_name.filter(|name| is_account(name)).ok_or_else(|| {
+                settings("credential", "a connection string needs AccountName or BlobEndpoint")
+            })?;
             let protocol = match parsed.default_endpoints_protocol {
                 Some(EndpointProtocol::Http) => "http",
                 _ => "https",
@@ -130,9 +132,12 @@ fn by_connection_string(text: &Secret, given: Option<Url>) -> Result<Way, BlobEr
             hidden(&endpoint, "endpoint")?;
             sas(text)?
         }
-        (Some(_), None) => return Err(settings("a connection string with AccountKey needs AccountName")),
+        (Some(_), None) => {
+            return Err(settings("credential", "a connection string with AccountKey needs AccountName"));
+        }
         _ => {
             return Err(settings(
+                "credential",
                 "a connection string has either AccountKey or SharedAccessSignature, and one of them",
             ));
         }
@@ -150,13 +155,13 @@ fn key(account: &str, text: &str) -> Result<StorageCredentials, BlobError> {
         Ok(bytes) if !bytes.is_empty() => {
             Ok(StorageCredentials::access_key(account, ClientSecret::new(text.to_owned())))
         }
-        _ => Err(settings("an account key is base64")),
+        _ => Err(settings("credential", "an account key is base64")),
     }
 }
 
 fn sas(text: &str) -> Result<StorageCredentials, BlobError> {
     // The parser's error quotes the whole signature.
-    let rule = || settings("a SAS is a query string with `sig=` in it");
+    let rule = || settings("credential", "a SAS is a query string with `sig=` in it");
     if !text.trim_start_matches('?').split('&').any(|pair| pair.starts_with("sig=") && pair.len() > 4) {
         return Err(rule());
     }
@@ -167,7 +172,7 @@ fn or_public(given: Option<Url>, account: Option<&str>) -> Result<Url, BlobError
     given.map_or_else(
         || {
             let account = account.filter(|name| is_account(name)).ok_or_else(|| {
-                settings("an account's name, 3 to 24 of a-z and 0-9, or an endpoint is needed")
+                settings("account", "an account's name, 3 to 24 of a-z and 0-9, or an endpoint is needed")
             })?;
             endpoint("account", &format!("https://{account}.blob.{PUBLIC_SUFFIX}"))
         },
@@ -176,9 +181,9 @@ fn or_public(given: Option<Url>, account: Option<&str>) -> Result<Url, BlobError
 }
 
 /// An address that holds nothing but an address. What was given is not shown: people paste a SAS with it.
-fn endpoint(name: &str, text: &str) -> Result<Url, BlobError> {
+fn endpoint(name: &'static str, text: &str) -> Result<Url, BlobError> {
     let rule =
-        || settings(format!("{name} must be an http or https address without user, query or fragment"));
+        || settings(name, format!("{name} must be an http or https address without user, query or fragment"));
     let url: Url = text.trim().parse().map_err(|_| rule())?;
     let is_plain = matches!(url.scheme(), "http" | "https")
         && url.host_str().is_some()
@@ -190,24 +195,24 @@ fn endpoint(name: &str, text: &str) -> Result<Url, BlobError> {
 }
 
 /// Refuses to send in clear what whoever reads it can use.
-fn hidden(url: &Url, name: &str) -> Result<(), BlobError> {
+fn hidden(url: &Url, name: &'static str) -> Result<(), BlobError> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_local =
         host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     if url.scheme() == "https" || is_local {
         Ok(())
     } else {
-        Err(settings(format!("{name} must be https: a token or a SAS is sent to it")))
+        Err(settings(name, format!("{name} must be https: a token or a SAS is sent to it")))
     }
 }
 
-fn plain(name: &str, text: &str) -> Result<String, BlobError> {
+fn plain(name: &'static str, text: &str) -> Result<String, BlobError> {
     let is_plain = (1..=128).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
     if is_plain {
         Ok(text.to_owned())
     } else {
-        Err(settings(format!("{name} must be letters, digits, `-`, `.` and `_`")))
+        Err(settings(name, format!("{name} must be letters, digits, `-`, `.` and `_`")))
     }
 }
 
@@ -223,6 +228,6 @@ fn is_container(name: &str) -> bool {
         && !name.contains("--")
 }
 
-fn settings(detail: impl Into<String>) -> BlobError {
-    BlobError::Settings { detail: detail.into() }
+fn settings(setting: &'static str, detail: impl Into<String>) -> BlobError {
+    BlobError::Settings { setting, detail: detail.into() }
 }

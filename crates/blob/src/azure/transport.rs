@@ -73,7 +73,10 @@ impl Transport {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map(Self)
-            .map_err(|error| BlobError::Settings { detail: format!("no HTTP client: {}", told(error)) })
+            .map_err(|error| BlobError::Settings {
+                setting: "client",
+                detail: format!("no HTTP client: {}", told(error)),
+            })
     }
 }
 

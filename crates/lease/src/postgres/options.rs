@@ -16,8 +16,8 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// How much the connection is protected: libpq's `sslmode`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How much the connection is protected: libpq's `sslmode`, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsMode {
     /// No TLS.
     Disable,
@@ -111,6 +111,15 @@ impl PostgresOptions {
         self.plan().map(|_| ())
     }
 
+    /// How the connection will be protected: what these options say, else the connection string, else [`TlsMode::Prefer`].
+    pub fn resolved_tls_mode(&self) -> Result<TlsMode, LeaseError> {
+        Ok(self.mode_beside(conninfo::split(&self.url)?.tls_mode))
+    }
+
+    fn mode_beside(&self, in_url: Option<TlsMode>) -> TlsMode {
+        self.tls_mode.or(in_url).unwrap_or(TlsMode::Prefer)
+    }
+
     /// The way to the database.
     pub(super) fn plan(&self) -> Result<Plan, LeaseError> {
         self.check_bounds()?;
@@ -123,10 +132,7 @@ impl PostgresOptions {
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(misconfigured("it names no host"));
         }
-        let mode = match (self.tls_mode, found.tls_mode) {
-            (Some(mode), _) | (None, Some(mode)) => mode,
-            (None, None) => TlsMode::Prefer,
-        };
+        let mode = self.mode_beside(found.tls_mode);
         config.ssl_mode(match mode {
             TlsMode::Disable => SslMode::Disable,
             TlsMode::Prefer => SslMode::Prefer,
@@ -247,7 +253,9 @@ mod tests {
     fn what_the_options_say_beats_the_connection_string() {
         let mut options = PostgresOptions::new("postgres://app@db/main?sslmode=disable");
         assert_eq!(options.plan().unwrap().config.get_ssl_mode(), SslMode::Disable);
+        assert_eq!(options.resolved_tls_mode().unwrap(), TlsMode::Disable);
         options.tls_mode = Some(TlsMode::Require);
+        assert_eq!(options.resolved_tls_mode().unwrap(), TlsMode::Require);
         assert_eq!(options.plan().unwrap().config.get_ssl_mode(), SslMode::Require);
     }
 

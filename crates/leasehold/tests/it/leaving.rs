@@ -52,7 +52,9 @@ async fn ctrl_c_is_not_held_up_by_who_follows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_that_cannot_be_flushed_is_named_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
-    let replica = Replica::start_in(dir.path(), &[("LEASEHOLD_GRACE_PERIOD", "2s")]).await;
+    let replica =
+        Replica::start_in(dir.path(), &[("LEASEHOLD_GRACE_PERIOD", "2s"), ("LEASEHOLD_DRAIN_TIMEOUT", "1s")])
+            .await;
     replica.write("acme/fine", "k-1").await;
     replica.write("acme/stuck", "k-1").await;
     make_unusable(dir.path(), "acme/stuck");
@@ -73,7 +75,7 @@ async fn a_tenant_that_cannot_be_flushed_is_named_and_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_read_where_it_listens_and_what_was_not_flushed() {
     let dir = tempfile::tempdir().unwrap();
-    let environment = [("LEASEHOLD_GRACE_PERIOD", "1s")];
+    let environment = [("LEASEHOLD_GRACE_PERIOD", "1s"), ("LEASEHOLD_DRAIN_TIMEOUT", "1s")];
     let replica = Replica::start_with(dir.path(), &environment, &["--json"]).await;
     let started: Value = serde_json::from_str(&replica.banner).unwrap();
     assert_eq!(

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
-use super::{AuthMode, Config};
-use crate::ConfigError;
+use super::{AuthMode, BackendPair, Config};
+use crate::{ConfigError, Edges};
 
 /// The longest duration that may be set: beyond it a number is a slip.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -30,6 +30,15 @@ impl Config {
         {
             return refuse("drain_timeout", "whole milliseconds, at the most 2^31 - 1".to_owned());
         }
+        if self.drain_timeout > self.grace_period {
+            return refuse(
+                "drain_timeout",
+                format!(
+                    "{:?} is longer than the grace_period of {:?}: a shutdown would be over before a handoff gives up",
+                    self.drain_timeout, self.grace_period
+                ),
+            );
+        }
         self.check_durations()?;
         self.check_counts()?;
         if self.auth.mode == AuthMode::None && !self.listen_addr().ip().is_loopback() {
@@ -42,11 +51,15 @@ impl Config {
         }
         EnvFilter::try_new(&self.log.filter)
             .map_err(|source| ConfigError::Unusable { key: "log.filter", detail: source.to_string() })?;
+        if let BackendPair::Cloud { postgres, azure } = self.pair()? {
+            postgres.options()?;
+            azure.options(&Edges::system())?;
+        }
         Ok(())
     }
 
     fn check_durations(&self) -> Result<(), ConfigError> {
-        let positive = [
+        let mut positive = vec![
             ("ttl", self.ttl),
             ("margin", self.margin),
             ("renew_every", self.renew_every.unwrap_or(self.ttl)),
@@ -59,6 +72,19 @@ impl Config {
             ("limits.timeout_max", self.limits.timeout_max),
             ("follow.heartbeat_every", self.follow.heartbeat_every),
         ];
+        if let Some(postgres) = &self.postgres {
+            positive.extend([
+                ("postgres.connect_timeout", postgres.connect_timeout),
+                ("postgres.statement_timeout", postgres.statement_timeout),
+                ("postgres.lock_timeout", postgres.lock_timeout),
+            ]);
+        }
+        if let Some(azure) = &self.azure {
+            positive.extend([
+                ("azure.request_timeout", azure.request_timeout),
+                ("azure.retry_for", azure.retry_for),
+            ]);
+        }
         for (key, duration) in positive {
             if duration.is_zero() {
                 return Err(ConfigError::Unusable { key, detail: "zero".to_owned() });
@@ -99,44 +125,5 @@ impl Config {
             Some((key, _)) => Err(ConfigError::Unusable { key, detail: "zero".to_owned() }),
             None => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::load::environment_of;
-
-    fn refusal(pairs: &[(&str, &str)]) -> String {
-        Config::load(None, environment_of(pairs.iter().copied())).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn what_does_not_go_together_names_the_key() {
-        for (key, pairs) in [
-            ("margin", &[("ttl", "2s"), ("margin", "2s")][..]),
-            ("renew_every", &[("ttl", "10s"), ("renew_every", "9s")]),
-            ("drain_timeout", &[("drain_timeout", "0s")]),
-            ("drain_timeout", &[("drain_timeout", "1500us")]),
-            ("drain_timeout", &[("drain_timeout", "2147483648ms")]),
-            ("ttl", &[("ttl", "2days")]),
-            ("snapshot.close_concurrency", &[("snapshot.close_concurrency", "0")]),
-            ("limits.rows_max", &[("limits.rows_max", "0")]),
-            ("endpoint", &[("endpoint", "a.example:1")]),
-            ("log.filter", &[("log.filter", "a=b=c")]),
-        ] {
-            let refusal = refusal(pairs);
-            assert!(refusal.contains(&format!("`{key}`")), "{key}: {refusal}");
-        }
-    }
-
-    #[test]
-    fn without_authentication_only_loopback_unless_it_was_acknowledged() {
-        let refusal = refusal(&[("listen", "0.0.0.0:7400")]);
-        assert!(refusal.contains("0.0.0.0:7400") && refusal.contains("none-acknowledged"), "{refusal}");
-        let pairs = [("listen", "0.0.0.0:7400"), ("auth.mode", "none-acknowledged")];
-        assert!(Config::load(None, environment_of(pairs)).is_ok());
-        assert!(Config::dev("x", Some("192.0.2.1:7400".parse().unwrap())).is_err());
-        assert!(Config::dev("x", Some("[::1]:0".parse().unwrap())).is_ok());
     }
 }

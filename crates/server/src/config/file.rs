@@ -9,6 +9,8 @@ use std::{
 use leasehold_types::ReplicaId;
 use serde::Deserialize;
 
+use super::{AzureSettings, PostgresSettings};
+
 /// The port that is tried first where nobody named one.
 pub(crate) const PORT_DEFAULT: u16 = 7400;
 
@@ -20,7 +22,7 @@ pub struct Config {
     pub listen: Option<SocketAddr>,
     /// Where other replicas and clients reach this one. `None`: `http://` and the address it listens on.
     pub endpoint: Option<String>,
-    /// The directory of everything that is kept: leases, store, and the local ledgers of each replica.
+    /// The directory of what this machine keeps: the local ledgers of each replica, and, on the embedded pair, leases and store.
     pub data_dir: PathBuf,
     /// This replica's id. `None`: in development the first of `dev-1`, `dev-2`, … that no live process has.
     pub replica: Option<ReplicaId>,
@@ -42,9 +44,13 @@ pub struct Config {
     /// After how long without a call a tenant is handed off. `None`: never.
     #[serde(with = "humantime_serde")]
     pub idle_after: Option<Duration>,
-    /// The file with the key (64 hexadecimal digits) by which tenant ids are derived. `None`: `derivation.key` in
-    /// the data directory, made at the first start.
+    /// The file with the key (64 hexadecimal digits) by which tenant ids are derived. `None`, on the embedded pair: `derivation.key`
+    /// in the data directory, made at the first start.
     pub derivation_key_file: Option<PathBuf>,
+    /// Leases in Postgres: half of the cloud pair.
+    pub postgres: Option<PostgresSettings>,
+    /// Images in Azure Blob: the other half.
+    pub azure: Option<AzureSettings>,
     /// Snapshots.
     pub snapshot: SnapshotSettings,
     /// Bounds.
@@ -74,6 +80,8 @@ impl Default for Config {
             grace_period: Duration::from_secs(60),
             idle_after: None,
             derivation_key_file: None,
+            postgres: None,
+            azure: None,
             snapshot: SnapshotSettings::default(),
             limits: LimitSettings::default(),
             follow: FollowSettings::default(),
@@ -101,7 +109,9 @@ impl Config {
         self.data_dir.join("nodes")
     }
 
-    pub(crate) fn derivation_key_path(&self) -> PathBuf {
+    /// The derivation key's file, the default filled in.
+    #[must_use]
+    pub fn derivation_key_path(&self) -> PathBuf {
         self.derivation_key_file.clone().unwrap_or_else(|| self.data_dir.join("derivation.key"))
     }
 

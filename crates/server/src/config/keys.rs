@@ -4,7 +4,7 @@
 pub const CONFIG_KEYS: &[(&str, &str)] = &[
     ("listen", "address to listen on"),
     ("endpoint", "URL under which this replica is reached"),
-    ("data_dir", "directory of everything that is kept"),
+    ("data_dir", "directory of what this machine keeps"),
     ("replica", "this replica's id"),
     ("ttl", "how long a lease runs after a renewal"),
     ("margin", "how much earlier a replica counts its own lease as run out"),
@@ -13,6 +13,34 @@ pub const CONFIG_KEYS: &[(&str, &str)] = &[
     ("grace_period", "how long a shutdown may take"),
     ("idle_after", "after how long without a call a tenant is handed off"),
     ("derivation_key_file", "file with the key by which tenant ids are derived"),
+    ("postgres.url", "connection string of the lease store"),
+    ("postgres.url_file", "file that holds it"),
+    ("postgres.schema", "schema of the lease tables"),
+    ("postgres.pool_max", "connections of one replica, beside two for renewals"),
+    ("postgres.sslmode", "disable, prefer, require, verify-ca or verify-full"),
+    ("postgres.sslrootcert", "PEM file of the roots that are trusted"),
+    ("postgres.connect_timeout", "how long a connection may take to be ready"),
+    ("postgres.statement_timeout", "how long a call waits for a connection or an answer"),
+    ("postgres.lock_timeout", "how long a statement waits for a row"),
+    ("postgres.migrate", "whether serve brings the tables to its version"),
+    ("azure.container", "container of the images"),
+    ("azure.prefix", "what every object's name begins with"),
+    ("azure.account", "storage account"),
+    ("azure.endpoint", "the blob service's address"),
+    ("azure.connection_string", "a way in: the connection string"),
+    ("azure.connection_string_file", "file that holds it"),
+    ("azure.account_key", "a way in: a key of the account"),
+    ("azure.account_key_file", "file that holds it"),
+    ("azure.sas", "a way in: a shared access signature"),
+    ("azure.sas_file", "file that holds it"),
+    ("azure.identity", "a way in without a secret: workload or managed"),
+    ("azure.client_id", "the identity's client id"),
+    ("azure.tenant_id", "a workload's directory"),
+    ("azure.token_file", "where the platform keeps a workload's token"),
+    ("azure.authority", "who exchanges a workload's token"),
+    ("azure.request_timeout", "how long one attempt of a request may take"),
+    ("azure.retry_for", "how long a request is repeated"),
+    ("azure.create_container", "whether serve makes a missing container"),
     ("snapshot.every", "how often a written tenant is published"),
     ("snapshot.unflushed_bytes_max", "publish at this many unpublished bytes"),
     ("snapshot.uploads_max", "uploads side by side"),
@@ -44,6 +72,11 @@ pub const CONFIG_KEYS: &[(&str, &str)] = &[
 #[cfg(test)]
 pub(crate) fn variable_of(key: &str) -> String {
     format!("LEASEHOLD_{}", key.to_ascii_uppercase().replace('.', "__"))
+}
+
+/// Whether keys begin with this name and a dot.
+pub(crate) fn is_section(name: &str) -> bool {
+    CONFIG_KEYS.iter().any(|(key, _)| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
 pub(crate) fn is_key(key: &str) -> bool {

