@@ -45,7 +45,7 @@ pub use faulty_leases::{FaultyLeases, HeldCalls, LeaseOp};
 pub use fleet::{Fleet, MARGIN, Replica, TTL, tenant};
 #[cfg(feature = "fleet")]
 pub use pair::Pair;
-pub use proxy::{Cue, Fault, FaultProxy, Planned};
+pub use proxy::{Cue, Exchange, Fault, FaultProxy, Planned};
 pub use small_disk::SmallDisk;
 #[cfg(feature = "fleet")]
 pub use waiting::{PATIENCE, eventually, pass, waits, within};

@@ -66,8 +66,13 @@ pub enum Fault {
     LoseAnswer,
     /// The connection ends when this many bytes from the beginning of the cue have gone to the server.
     CutRequest(usize),
+    /// The request stops when this many bytes from the beginning of the cue have gone to the server, until the test lets it go. What the
+    /// client had sent goes on then even if the client has given up: so a put comes late.
+    HoldRequest(usize),
     /// The connection ends when this many bytes of the answer have gone to the client.
     CutAnswer(usize),
+    /// The server has nothing of the request beyond what came before its cue; this is the answer, and the connection ends.
+    AnswerInstead(Vec<u8>),
     /// The answer waits until the test lets it go.
     HoldAnswer,
     /// From here on the connection's answers pass `bytes` at a time, each after a `wait` of the timer. With a large number it is a delay.
@@ -81,11 +86,21 @@ pub enum Fault {
     },
 }
 
-/// A fault that waits for its cue, or has met it. Dropping it lets a held answer go; a fault that was not met stays.
+/// What a fault met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// The request in which the cue was found, as far as it had come.
+    pub request: Vec<u8>,
+    /// What the server answered to it, as far as the fault let it: the end of it is what the client did not get.
+    pub answer: Vec<u8>,
+}
+
+/// A fault that waits for its cue, or has met it. Dropping it lets what is held go; a fault that was not met stays.
 #[derive(Debug)]
 pub struct Planned {
     met: watch::Receiver<bool>,
     release: watch::Sender<bool>,
+    exchange: Arc<Mutex<Exchange>>,
 }
 
 impl Planned {
@@ -104,7 +119,13 @@ impl Planned {
         *self.met.borrow()
     }
 
-    /// Lets a held answer go.
+    /// The bytes that it met, for a test that knows the protocol: what was executed, and what of it was lost.
+    #[must_use]
+    pub fn exchange(&self) -> Exchange {
+        self.exchange.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets what is held go.
     pub fn release(self) {
         self.release.send_replace(true);
     }
@@ -137,6 +158,18 @@ struct Pending {
     fault: Fault,
     met: watch::Sender<bool>,
     released: watch::Receiver<bool>,
+    exchange: Arc<Mutex<Exchange>>,
+}
+
+impl Pending {
+    fn note(&self, note: impl FnOnce(&mut Exchange)) {
+        note(&mut self.exchange.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Until the test lets go what is held. An error says that it dropped its side, which lets go as well.
+    async fn held(&mut self) {
+        let _ = self.released.wait_for(|is_released| *is_released).await;
+    }
 }
 
 impl fmt::Debug for Pending {
@@ -169,12 +202,13 @@ impl FaultProxy {
     }
 
     /// Lets `fault` happen to the next exchange that meets `cue`.
-    #[must_use = "dropping it lets a held answer go"]
+    #[must_use = "dropping it lets what is held go"]
     pub fn plan(&self, cue: Cue, fault: Fault) -> Planned {
         let (met, is_met) = watch::channel(false);
         let (release, released) = watch::channel(false);
-        self.shared.faults().push(Pending { cue, fault, met, released });
-        Planned { met: is_met, release }
+        let exchange = Arc::default();
+        self.shared.faults().push(Pending { cue, fault, met, released, exchange: Arc::clone(&exchange) });
+        Planned { met: is_met, release, exchange }
     }
 
     /// Ends every connection, and each new one at once, or lets new ones through again.
@@ -267,8 +301,9 @@ async fn pass(client: TcpStream, shared: &Shared) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let met = Mutex::new(None);
-    let requests = std::pin::pin!(pass_requests(from_client, to_server, shared, &met));
-    let answers = std::pin::pin!(pass_answers(from_server, to_client, &met));
+    let to_client = ToClient::new(to_client);
+    let requests = std::pin::pin!(pass_requests(from_client, to_server, &to_client, shared, &met));
+    let answers = std::pin::pin!(pass_answers(from_server, &to_client, &met));
     // An end of either stream by itself is passed on; an end by a fault is the end of both.
     match select(requests, answers).await {
         Either::Left((Ended::ByItself, answers)) => {
@@ -281,6 +316,9 @@ async fn pass(client: TcpStream, shared: &Shared) {
     }
 }
 
+/// Written by the server's side, and by whoever answers instead of it.
+type ToClient = tokio::sync::Mutex<OwnedWriteHalf>;
+
 #[derive(PartialEq, Eq)]
 enum Ended {
     ByItself,
@@ -290,6 +328,7 @@ enum Ended {
 async fn pass_requests(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
+    to_client: &ToClient,
     shared: &Shared,
     met: &Mutex<Option<Pending>>,
 ) -> Ended {
@@ -307,11 +346,21 @@ async fn pass_requests(
         if left_until_cut.is_none()
             && let Some((pending, at)) = shared.take(&seen, before)
         {
-            if let Fault::CutRequest(after) = pending.fault {
-                left_until_cut = Some(((at + after).saturating_sub(before), pending));
-            } else {
+            pending.note(|exchange| exchange.request.clone_from(&seen));
+            match &pending.fault {
+                Fault::CutRequest(after) | Fault::HoldRequest(after) => {
+                    left_until_cut = Some(((at + after).saturating_sub(before), pending));
+                }
+                Fault::AnswerInstead(answer) => {
+                    drop(to.write_all(&chunk[..at.saturating_sub(before)]).await);
+                    drop(to_client.lock().await.write_all(answer).await);
+                    pending.met.send_replace(true);
+                    // What else the client sends is taken from it, so that it comes to read its answer.
+                    while let Ok(1..) = from.read(&mut chunk).await {}
+                    return Ended::ByFault;
+                }
                 // Before the request goes on: its answer must not be faster.
-                *met.lock().unwrap_or_else(PoisonError::into_inner) = Some(pending);
+                _ => *met.lock().unwrap_or_else(PoisonError::into_inner) = Some(pending),
             }
             seen.clear();
         }
@@ -320,10 +369,18 @@ async fn pass_requests(
             *left -= passing;
             // The end is what counts, whether the server took the bytes or not.
             drop(to.write_all(&chunk[..passing]).await);
-            if *left == 0 {
-                drop(to.flush().await);
-                pending.met.send_replace(true);
+            if *left > 0 {
+                continue;
+            }
+            drop(to.flush().await);
+            pending.met.send_replace(true);
+            if !matches!(pending.fault, Fault::HoldRequest(_)) {
                 return Ended::ByFault;
+            }
+            pending.held().await;
+            left_until_cut = None;
+            if to.write_all(&chunk[passing..len]).await.is_err() {
+                break;
             }
             continue;
         }
@@ -337,11 +394,7 @@ async fn pass_requests(
     Ended::ByItself
 }
 
-async fn pass_answers(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    met: &Mutex<Option<Pending>>,
-) -> Ended {
+async fn pass_answers(mut from: OwnedReadHalf, to: &ToClient, met: &Mutex<Option<Pending>>) -> Ended {
     let mut chunk = vec![0; CHUNK_LEN];
     let mut seen = Vec::new();
     let mut acting: Option<Pending> = None;
@@ -351,9 +404,12 @@ async fn pass_answers(
             Ok(0) | Err(_) => break,
             Ok(len) => len,
         };
-        if acting.is_none() {
+        if let Some(pending) = &acting {
+            pending.note(|exchange| exchange.answer.extend_from_slice(&chunk[..len]));
+        } else {
             let waiting = met.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(pending) = waiting {
+                pending.note(|exchange| exchange.answer.extend_from_slice(&chunk[..len]));
                 seen.extend_from_slice(&chunk[..len]);
                 if find(&seen, &pending.cue.answer).is_some() {
                     seen.clear();
@@ -368,7 +424,7 @@ async fn pass_answers(
         }
         let answer = &chunk[..len];
         let is_open = match &mut acting {
-            None => to.write_all(answer).await.is_ok(),
+            None => to.lock().await.write_all(answer).await.is_ok(),
             Some(Pending { fault: Fault::LoseAnswer, met, .. }) => {
                 met.send_replace(true);
                 return Ended::ByFault;
@@ -376,9 +432,9 @@ async fn pass_answers(
             Some(Pending { fault: Fault::CutAnswer(after), met, .. }) => {
                 let passing = len.min(*after - passed);
                 passed += passing;
-                let is_open = to.write_all(&answer[..passing]).await.is_ok();
+                let is_open = to.lock().await.write_all(&answer[..passing]).await.is_ok();
                 if passed == *after || !is_open {
-                    drop(to.shutdown().await);
+                    drop(to.lock().await.shutdown().await);
                     met.send_replace(true);
                     return Ended::ByFault;
                 }
@@ -389,24 +445,23 @@ async fn pass_answers(
                 let mut is_open = true;
                 for part in answer.chunks((*bytes).max(1)) {
                     timer.sleep(*wait).await;
-                    is_open = is_open && to.write_all(part).await.is_ok();
+                    is_open = is_open && to.lock().await.write_all(part).await.is_ok();
                 }
                 is_open
             }
-            // A request that was to be cut never comes here.
-            Some(Pending { fault: Fault::HoldAnswer | Fault::CutRequest(_), met, released, .. }) => {
-                met.send_replace(true);
-                // An error says that the test dropped its side, which releases as well.
-                let _ = released.wait_for(|is_released| *is_released).await;
+            // Held; what happens to the request never comes here.
+            Some(pending) => {
+                pending.met.send_replace(true);
+                pending.held().await;
                 acting = None;
-                to.write_all(answer).await.is_ok()
+                to.lock().await.write_all(answer).await.is_ok()
             }
         };
         if !is_open {
             break;
         }
     }
-    drop(to.shutdown().await);
+    drop(to.lock().await.shutdown().await);
     Ended::ByItself
 }
 
@@ -548,6 +603,42 @@ mod tests {
         assert!(!asking.is_finished());
         held.release();
         assert_eq!(asking.await.unwrap(), "ok one\n");
+    }
+
+    #[tokio::test]
+    async fn a_held_request_stops_in_its_middle_and_goes_on_when_it_is_let_go() {
+        let (proxy, mut stream, executed) = connected().await;
+        let held = proxy.plan(Cue::request("two"), Fault::HoldRequest(2));
+        assert_eq!(ask(&mut stream, "one\n", 7).await, "ok one\n");
+        let asking = tokio::spawn(async move { ask(&mut stream, "two\n", 7).await });
+        held.met().await;
+        assert_eq!(executed.load(Ordering::SeqCst), 1);
+        held.release();
+        assert_eq!(asking.await.unwrap(), "ok two\n");
+        assert_eq!(executed.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_not_the_servers_ends_the_connection() {
+        let (proxy, mut stream, executed) = connected().await;
+        let busy = proxy.plan(Cue::request("two"), Fault::AnswerInstead(b"busy\n".to_vec()));
+        assert_eq!(ask(&mut stream, "one\n", 7).await, "ok one\n");
+        assert_eq!(ask(&mut stream, "two\n", 5).await, "busy\n");
+        assert!(busy.is_met());
+        stream.shutdown().await.unwrap();
+        assert_eq!(ask(&mut stream, "", 1).await, "", "it has ended");
+        assert_eq!(executed.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn what_was_lost_is_told() {
+        let (proxy, mut stream, _) = connected().await;
+        let lost = proxy.plan(Cue::request("two"), Fault::LoseAnswer);
+        assert_eq!(lost.exchange(), Exchange::default());
+        ask(&mut stream, "one\n", 7).await;
+        ask(&mut stream, "two\n", 7).await;
+        let Exchange { request, answer } = lost.exchange();
+        assert!(request.ends_with(b"two\n") && answer == b"ok two\n", "{request:?} {answer:?}");
     }
 
     #[tokio::test]

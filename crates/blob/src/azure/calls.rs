@@ -8,7 +8,7 @@ use leasehold_types::{Entropy, Timer};
 use tokio::sync::Semaphore;
 use tracing::{Dispatch, instrument::WithSubscriber as _};
 
-use super::{options::AzureLimits, transport::TransportError};
+use super::{options::AzureLimits, request::Request, transport::TransportError};
 use crate::BlobError;
 
 /// Requests of one store at the same time.
@@ -84,14 +84,19 @@ impl Calls {
     }
 
     /// Makes `attempt` until there is an answer, the attempts are used up or patience is.
-    pub(super) async fn answer<T, F, A>(&self, action: &str, attempt: F) -> Result<Answer<T>, BlobError>
+    pub(super) async fn answer<T, F, A>(
+        &self,
+        request: Request,
+        action: &str,
+        attempt: F,
+    ) -> Result<Answer<T>, BlobError>
     where
         F: Fn() -> A + Send + Sync,
         A: Future<Output = azure_core::Result<T>> + Send,
     {
         let mut last = None;
         let ended = {
-            let tries = pin!(self.tries(action, &attempt, &mut last));
+            let tries = pin!(self.tries(request, action, &attempt, &mut last));
             match select(tries, self.timer.sleep(self.limits.patience)).await {
                 Either::Left((ended, _)) => Some(ended),
                 Either::Right(_) => None,
@@ -102,6 +107,7 @@ impl Calls {
 
     async fn tries<T, F, A>(
         &self,
+        request: Request,
         action: &str,
         attempt: &F,
         last: &mut Option<BlobError>,
@@ -122,7 +128,13 @@ impl Calls {
                 }
                 Some(Err(Failure::Passing { detail, is_throttled, retry_after, may_be_executed })) => {
                     is_repeat |= may_be_executed;
-                    tracing::debug!(action, attempts, detail, "a request to the blob store failed");
+                    tracing::debug!(
+                        request = request.name(),
+                        action,
+                        attempts,
+                        detail,
+                        "a request to the blob store failed"
+                    );
                     let error = if is_throttled {
                         BlobError::Throttled { action: action.to_owned(), retry_after }
                     } else {

@@ -11,6 +11,7 @@ use tokio::{fs::File, io::AsyncWriteExt as _};
 use super::{
     calls::{Refused, unavailable},
     mark,
+    request::Request,
     store::{AzureStore, PART_LEN, PARTS_MAX},
 };
 use crate::{BlobError, BlobKey};
@@ -107,7 +108,7 @@ impl AzureStore {
     ) -> Result<Option<Opened>, ReadError> {
         let answer = self
             .calls()
-            .answer(action, || {
+            .answer(Request::Begin, action, || {
                 let mut ranges = blob.get().range(Range::from(0_u64..)).chunk_size(PART).into_stream();
                 async move {
                     let answer = ranges.next().await.ok_or_else(no_range)??;
@@ -150,7 +151,7 @@ impl AzureStore {
     async fn len_of(&self, blob: &BlobClient, action: &str, etag: &str) -> Result<u64, ReadError> {
         let answer = self
             .calls()
-            .answer(action, || {
+            .answer(Request::Measure, action, || {
                 let request = blob.get_properties().if_match(same(etag));
                 async move { request.await.map(|answer| answer.blob.properties.content_length) }
             })
@@ -174,7 +175,7 @@ impl AzureStore {
                 let range = start..len.min(start + PART);
                 let answer = self
                     .calls()
-                    .answer(action, || {
+                    .answer(Request::Continue, action, || {
                         let request = blob.get().range(Range::from(range.clone())).chunk_size(PART);
                         let mut ranges = request.if_match(same(etag)).into_stream();
                         let range_len = range.end - range.start;

@@ -5,6 +5,7 @@
 //!
 //! - [`transport`]: connections with limits, errors without addresses, and the answer's `Retry-After`.
 //! - [`calls`]: every request is repeated a bounded number of times, under limits of an injected timer, outside any log.
+//! - [`request`]: every request that is made.
 //! - [`headers`]: what the client adds to a request and a strict server refuses.
 //! - [`mark`]: whose object it is, and that it is empty, in its metadata: how a create whose answer was lost is known again.
 //! - [`upload`], [`download`]: blocks on the way in, ranges on the way out, in bounded memory.
@@ -19,6 +20,7 @@ mod headers;
 mod managed;
 mod mark;
 mod options;
+mod request;
 mod secret;
 mod store;
 mod token;

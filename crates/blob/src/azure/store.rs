@@ -14,6 +14,7 @@ use super::{
     calls::{Calls, unavailable},
     connection, mark,
     options::AzureOptions,
+    request::Request,
 };
 use crate::{BlobEntry, BlobError, BlobKey, BlobPrefix, BlobStore, Payload, Put};
 
@@ -65,7 +66,7 @@ impl AzureStore {
         let action = format!("create the container {}", self.0.container.container_name());
         let created = self
             .calls()
-            .answer(&action, || {
+            .answer(Request::CreateContainer, &action, || {
                 let request = self.0.container.create();
                 async move { request.await.map(drop) }
             })
@@ -86,7 +87,7 @@ impl AzureStore {
         let name = self.name(key.as_str());
         let page = self
             .calls()
-            .answer(&action, || {
+            .answer(Request::ListKept, &action, || {
                 // In order: what is named like the object itself comes before what is named longer.
                 let request = self.0.container.list_blobs().prefix(name.clone());
                 let request = request.include_deleted(true).include_versions(true).include_snapshots(true);
@@ -96,6 +97,12 @@ impl AzureStore {
             .await?
             .required(&action)?;
         Ok(page.blobs.blobs().any(|blob| blob.name == name))
+    }
+
+    /// The name of every request that a store may make of the service: for whoever looks for them in its own log.
+    #[must_use]
+    pub fn requests() -> &'static [&'static str] {
+        Request::NAMES
     }
 
     pub(super) fn calls(&self) -> &Calls {
@@ -130,7 +137,7 @@ impl AzureStore {
         loop {
             let page = self
                 .calls()
-                .answer(action, || {
+                .answer(Request::List, action, || {
                     let mut request = self.0.container.list_blobs();
                     request = request.prefix(prefix.clone()).max_results(MaxResults::new(PAGE));
                     request = request.include_metadata(true);
@@ -167,7 +174,7 @@ impl AzureStore {
         let blob = self.blob(key);
         let deleted = self
             .calls()
-            .answer(action, || {
+            .answer(Request::Delete, action, || {
                 let request = blob.delete();
                 async move { request.await.map(drop) }
             })

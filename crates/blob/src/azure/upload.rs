@@ -12,6 +12,7 @@ use tokio::{fs::File, io::AsyncReadExt as _};
 use super::{
     calls::{Answer, Refused, unavailable},
     mark,
+    request::Request,
     store::{AzureStore, PART_LEN, PARTS_MAX},
 };
 use crate::{BlobError, BlobKey, Payload, Put};
@@ -77,7 +78,7 @@ impl AzureStore {
         for _ in 0..RACES_MAX {
             let created = self
                 .calls()
-                .answer(action, || {
+                .answer(Request::Put, action, || {
                     let request = blob.put_block_blob(body.clone());
                     let request = request.metadata(metadata.clone());
                     async move { request.if_match(absent()).await.map(drop) }
@@ -109,7 +110,7 @@ impl AzureStore {
                 let permit = self.part_permit(action).await?;
                 let sent = self
                     .calls()
-                    .answer(action, || {
+                    .answer(Request::PutBlock, action, || {
                         let request = blob.put_block(id.clone(), part.clone());
                         async move { request.await.map(drop) }
                     })
@@ -125,7 +126,7 @@ impl AzureStore {
         let metadata: Metadata = mark::of(attempt, false);
         let committed = self
             .calls()
-            .answer(action, || {
+            .answer(Request::CommitBlocks, action, || {
                 let request = blob.put_block_list(list.clone());
                 let request = request.metadata(metadata.clone());
                 async move { request.if_match(absent()).await.map(drop) }
@@ -161,7 +162,7 @@ impl AzureStore {
     async fn found(&self, blob: &BlobClient, action: &str, attempt: AttemptId) -> Result<Found, BlobError> {
         let seen = self
             .calls()
-            .answer(action, || {
+            .answer(Request::Look, action, || {
                 let request = blob.get_properties();
                 async move { request.await.map(|answer| answer.blob.metadata) }
             })

@@ -13,6 +13,7 @@ use tokio_postgres::{
 use super::{
     failure,
     options::{Plan, PostgresOptions, misconfigured},
+    statements::Statement,
 };
 use crate::{LeaseError, TokioTimer};
 
@@ -110,14 +111,14 @@ impl Lent {
     pub(super) async fn read(
         &mut self,
         action: &str,
-        sql: &str,
+        sql: &Statement,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, LeaseError> {
         let Some(connection) = &self.connection else {
             return Err(LeaseError::Unavailable { action: action.into(), detail: "no connection".into() });
         };
         self.is_idle = false;
-        match within(self.limits.statement, connection.query_typed(sql, parameters)).await {
+        match within(self.limits.statement, connection.query_typed(sql.text(), parameters)).await {
             Some(Ok(rows)) => {
                 self.is_idle = true;
                 Ok(rows)
@@ -141,7 +142,7 @@ impl Lent {
     pub(super) async fn change(
         &mut self,
         action: &str,
-        sql: &str,
+        sql: &Statement,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, LeaseError> {
         let lock_limit = format!("{}ms", self.limits.lock.as_millis().max(1));

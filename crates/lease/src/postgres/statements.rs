@@ -14,31 +14,42 @@ const ROW: &str = "SELECT l.lease_key, l.epoch, l.owner, l.tenure_id,
        (extract(epoch FROM l.expires_at - statement_timestamp()) * 1000000)::bigint AS remaining_us,
        l.forget_floor, (extract(epoch FROM l.forgotten_at) * 1000)::bigint AS forgotten_ms, l.receipt, r.endpoint";
 
+/// A text that is run on a store's connections. There is none beside those of [`Statements`].
+#[derive(Debug)]
+pub(super) struct Statement(String);
+
+impl Statement {
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
 /// The texts for one schema.
 ///
 /// A statement's present is the moment at which it began. One that waited for a row finds it as it is after the wait, and a later renewal
 /// may have passed it: so what is held is never made to end earlier than the row says (`greatest`), since its holder counts on that.
 #[derive(Debug)]
 pub(super) struct Statements {
-    pub(super) acquire: String,
-    pub(super) insert: String,
-    pub(super) renew: String,
-    pub(super) release: String,
-    pub(super) raise_floor: String,
-    pub(super) store_receipt: String,
-    pub(super) advance_epoch: String,
-    pub(super) read: String,
-    pub(super) list: String,
-    pub(super) due_rechecks: String,
-    pub(super) schedule_recheck: String,
-    pub(super) announce: String,
-    pub(super) introduce: String,
-    pub(super) heard_of: String,
-    pub(super) retire: String,
-    pub(super) replicas: String,
-    pub(super) setting: String,
-    pub(super) keep_setting: String,
-    pub(super) version: String,
+    pub(super) acquire: Statement,
+    pub(super) insert: Statement,
+    pub(super) renew: Statement,
+    pub(super) release: Statement,
+    pub(super) raise_floor: Statement,
+    pub(super) store_receipt: Statement,
+    pub(super) advance_epoch: Statement,
+    pub(super) read: Statement,
+    pub(super) list: Statement,
+    pub(super) due_rechecks: Statement,
+    pub(super) schedule_recheck: Statement,
+    pub(super) announce: Statement,
+    pub(super) introduce: Statement,
+    pub(super) heard_of: Statement,
+    pub(super) retire: Statement,
+    pub(super) replicas: Statement,
+    pub(super) setting: Statement,
+    pub(super) keep_setting: Statement,
+    pub(super) has_history: Statement,
+    pub(super) version: Statement,
 }
 
 impl Statements {
@@ -49,7 +60,7 @@ impl Statements {
         let settings = format!("\"{schema}\".settings");
         let row = format!("{ROW} FROM {lease} AS l LEFT JOIN {replica} AS r ON r.replica_id = l.owner");
         Self {
-            acquire: format!(
+            acquire: Statement(format!(
                 "{LIMITS}
                  UPDATE {lease} AS l
                     SET epoch = CASE WHEN l.owner = $3 AND l.tenure_id = $4 THEN l.epoch ELSE l.epoch + 1 END,
@@ -62,15 +73,15 @@ impl Statements {
                     AND ((l.owner = $3 AND l.tenure_id = $4)
                          OR ((l.owner IS NULL OR l.expires_at <= statement_timestamp()) AND l.epoch < $6))
               RETURNING l.epoch, l.forget_floor"
-            ),
-            insert: format!(
+            )),
+            insert: Statement(format!(
                 "{LIMITS}
                  INSERT INTO {lease} (lease_key, epoch, owner, tenure_id, expires_at)
                  SELECT $2, 1, $3, $4, statement_timestamp() + $5 * interval '1 microsecond' FROM limits
             ON CONFLICT (lease_key) DO NOTHING
               RETURNING epoch, forget_floor"
-            ),
-            renew: format!(
+            )),
+            renew: Statement(format!(
                 "{LIMITS}
                  UPDATE {lease} AS l
                     SET expires_at = greatest(l.expires_at, statement_timestamp() + $6 * interval '1 microsecond')
@@ -79,39 +90,39 @@ impl Statements {
                   WHERE l.lease_key = claim.lease_key AND l.owner = claim.owner
                     AND l.tenure_id = claim.tenure_id AND l.epoch = claim.epoch
               RETURNING claim.place"
-            ),
-            release: format!(
+            )),
+            release: Statement(format!(
                 "{LIMITS}
                  UPDATE {lease} AS l SET owner = NULL, tenure_id = NULL, expires_at = NULL
                    FROM limits WHERE {IS_CLAIMED} RETURNING 1"
-            ),
-            raise_floor: format!(
+            )),
+            raise_floor: Statement(format!(
                 "{LIMITS}
                  UPDATE {lease} AS l
                     SET forget_floor = greatest(l.forget_floor, $5), forgotten_at = statement_timestamp(),
                         recheck_at = statement_timestamp() + $6 * interval '1 microsecond', receipt = NULL
                    FROM limits WHERE {IS_CLAIMED} RETURNING l.forget_floor"
-            ),
-            store_receipt: format!(
+            )),
+            store_receipt: Statement(format!(
                 "{LIMITS}
                  UPDATE {lease} AS l SET receipt = $6
                    FROM limits WHERE {IS_CLAIMED} AND l.forget_floor = $5 RETURNING 1"
-            ),
-            advance_epoch: format!(
+            )),
+            advance_epoch: Statement(format!(
                 "{LIMITS}
                  UPDATE {lease} AS l SET epoch = greatest(l.epoch, $6) + 1
                    FROM limits WHERE {IS_CLAIMED} AND greatest(l.epoch, $6) < $7 RETURNING l.epoch"
-            ),
-            read: format!("{row} WHERE l.lease_key = $1"),
-            list: format!("{row} WHERE l.lease_key > $1 AND l.lease_key < $2 ORDER BY l.lease_key LIMIT $3"),
-            due_rechecks: format!(
+            )),
+            read: Statement(format!("{row} WHERE l.lease_key = $1")),
+            list: Statement(format!("{row} WHERE l.lease_key > $1 AND l.lease_key < $2 ORDER BY l.lease_key LIMIT $3")),
+            due_rechecks: Statement(format!(
                 "SELECT lease_key, forget_floor, (extract(epoch FROM forgotten_at) * 1000)::bigint,
                         (extract(epoch FROM recheck_at) * 1000)::bigint
                    FROM {lease}
                   WHERE recheck_at IS NOT NULL AND recheck_at <= statement_timestamp()
                ORDER BY recheck_at, lease_key LIMIT $1"
-            ),
-            schedule_recheck: format!(
+            )),
+            schedule_recheck: Statement(format!(
                 "{LIMITS}
                  UPDATE {lease} AS l
                     SET recheck_at = statement_timestamp() + $5 * interval '1 microsecond'
@@ -119,8 +130,8 @@ impl Statements {
                   WHERE l.lease_key = $2 AND l.forget_floor = $3
                     AND (extract(epoch FROM l.recheck_at) * 1000)::bigint = $4
               RETURNING 1"
-            ),
-            announce: format!(
+            )),
+            announce: Statement(format!(
                 "{LIMITS}
                  UPDATE {replica} AS r
                     SET instance = $3, endpoint = $4, draining = $5, open_tenants = $6, seen_at = statement_timestamp()
@@ -129,33 +140,69 @@ impl Statements {
                     AND (r.instance = $3 OR $7
                          OR r.seen_at <= statement_timestamp() - $8 * interval '1 microsecond')
               RETURNING 1"
-            ),
-            introduce: format!(
+            )),
+            introduce: Statement(format!(
                 "{LIMITS}
                  INSERT INTO {replica} (replica_id, instance, endpoint, draining, open_tenants, seen_at)
                  SELECT $2, $3, $4, $5, $6, statement_timestamp() FROM limits
             ON CONFLICT (replica_id) DO NOTHING
               RETURNING 1"
-            ),
-            heard_of: format!(
+            )),
+            heard_of: Statement(format!(
                 "SELECT endpoint, (extract(epoch FROM statement_timestamp() - seen_at) * 1000000)::bigint
                    FROM {replica} WHERE replica_id = $1"
-            ),
-            retire: format!(
+            )),
+            retire: Statement(format!(
                 "{LIMITS}
                  DELETE FROM {replica} AS r USING limits WHERE r.replica_id = $2 AND r.instance = $3"
-            ),
-            replicas: format!(
+            )),
+            replicas: Statement(format!(
                 "SELECT replica_id, instance, endpoint, draining, open_tenants,
                         (extract(epoch FROM statement_timestamp() - seen_at) * 1000000)::bigint
                    FROM {replica} ORDER BY replica_id LIMIT $1"
-            ),
-            setting: format!("SELECT value FROM {settings} WHERE name = $1"),
-            keep_setting: format!(
+            )),
+            setting: Statement(format!("SELECT value FROM {settings} WHERE name = $1")),
+            keep_setting: Statement(format!(
                 "{LIMITS}
                  INSERT INTO {settings} (name, value) SELECT $2, $3 FROM limits ON CONFLICT (name) DO NOTHING"
-            ),
-            version: format!("SELECT coalesce(max(version), 0) FROM \"{schema}\".schema_history"),
+            )),
+            // Asked of the catalogue, which everybody may read: a missing table and a missing grant are told apart.
+            has_history: Statement("SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                                          WHERE n.nspname = $1 AND c.relname = 'schema_history')"
+                .to_owned()),
+            version: Statement(format!("SELECT coalesce(max(version), 0) FROM \"{schema}\".schema_history")),
         }
+    }
+
+    /// All of them by their names. One that is missing here does not compile.
+    pub(super) fn all(&self) -> Vec<(&'static str, &str)> {
+        macro_rules! all {
+            ($($name:ident),*) => {{
+                let Self { $($name),* } = self;
+                vec![$((stringify!($name), $name.text())),*]
+            }};
+        }
+        all![
+            acquire,
+            insert,
+            renew,
+            release,
+            raise_floor,
+            store_receipt,
+            advance_epoch,
+            read,
+            list,
+            due_rechecks,
+            schedule_recheck,
+            announce,
+            introduce,
+            heard_of,
+            retire,
+            replicas,
+            setting,
+            keep_setting,
+            has_history,
+            version
+        ]
     }
 }

@@ -19,11 +19,6 @@ use crate::{
     ReplicaRow,
 };
 
-/// Asked of the catalogue, which everybody may read: a missing table and a missing grant are told apart.
-const HAS_HISTORY: &str =
-    "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                                            WHERE n.nspname = $1 AND c.relname = 'schema_history')";
-
 /// A lease store in a schema of a Postgres database, shared by a fleet. Its clock is the database's.
 ///
 /// It asks nothing of a session, so it works through a pooler that gives each transaction another one (PgBouncer's
@@ -56,9 +51,16 @@ impl PostgresLeaseStore {
         migrations::migrate(options).await
     }
 
+    /// Every statement that this store may run, by its name: for whoever looks for them in the server's own statistics or log. A migration
+    /// is made of other ones.
+    #[must_use]
+    pub fn statements(&self) -> Vec<(&'static str, &str)> {
+        self.statements.all()
+    }
+
     async fn check_version(&self, schema: &str) -> Result<(), LeaseError> {
         let mut lent = self.lend("connect").await?;
-        let tables = lent.read("connect", HAS_HISTORY, &[(&schema, Type::TEXT)]).await?;
+        let tables = lent.read("connect", &self.statements.has_history, &[(&schema, Type::TEXT)]).await?;
         let is_there = tables.first().map(|row| rows::column::<bool>(row, 0)).transpose()?;
         let found = if is_there == Some(true) {
             let rows = lent.read("connect", &self.statements.version, &[]).await?;

@@ -1,5 +1,6 @@
 //! The Postgres backend on a real server, directly and through a transaction-pooling `PgBouncer`.
 
+mod answers;
 mod conformance;
 mod faults;
 mod migrations;
