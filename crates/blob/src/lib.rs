@@ -9,7 +9,10 @@ mod error;
 mod key;
 mod store;
 
-pub use azure::{AzureCredential, AzureLimits, AzureOptions, AzureStore, Secret};
+pub use azure::{
+    AzureCredential, AzureLimits, AzureOptions, AzureStore, ContainerReach, ContainerSettings, KeptDeleted,
+    Secret,
+};
 pub use directory::DirectoryStore;
 pub use error::BlobError;
 pub use key::{BlobKey, BlobKeyError, BlobPrefix};

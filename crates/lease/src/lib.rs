@@ -18,8 +18,11 @@ mod times;
 pub use error::{LeaseError, LeaseTimesError};
 pub use held::{Acquired, EpochInMotion, HeldLease, HeldRenewal};
 pub use keeper::{Keeper, Registration, RenewalOutcome, RenewalSink};
-pub use postgres::{PostgresLeaseStore, PostgresOptions, TlsMode};
-pub use sqlite::SqliteLeaseStore;
+pub use postgres::{
+    PostgresCommits, PostgresInspector, PostgresLeaseStore, PostgresOptions, PostgresPooling,
+    PostgresRoundTrip, PostgresSchema, PostgresServer, PostgresTls, TlsMode,
+};
+pub use sqlite::{SqliteFile, SqliteLeaseStore};
 pub use store::{
     Acquisition, Announced, Announcement, Claim, Grant, Holder, LeaseRow, LeaseStore, Owner, Recheck,
     Renewal, ReplicaRow,

@@ -196,14 +196,24 @@ fn endpoint(name: &'static str, text: &str) -> Result<Url, BlobError> {
 
 /// Refuses to send in clear what whoever reads it can use.
 fn hidden(url: &Url, name: &'static str) -> Result<(), BlobError> {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let is_local =
-        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    if url.scheme() == "https" || is_local {
+    if is_hidden(url) {
         Ok(())
     } else {
         Err(settings(name, format!("{name} must be https: a token or a SAS is sent to it")))
     }
+}
+
+/// By TLS, or within the machine.
+fn is_hidden(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_local =
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    url.scheme() == "https" || is_local
+}
+
+/// The same of an endpoint as [`open`] shows it.
+pub(super) fn is_private(endpoint: &str) -> bool {
+    endpoint.parse().is_ok_and(|url| is_hidden(&url))
 }
 
 fn plain(name: &'static str, text: &str) -> Result<String, BlobError> {

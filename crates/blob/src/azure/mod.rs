@@ -10,6 +10,7 @@
 //! - [`mark`]: whose object it is, and that it is empty, in its metadata: how a create whose answer was lost is known again.
 //! - [`upload`], [`download`]: blocks on the way in, ranges on the way out, in bounded memory.
 //! - [`federated`], [`managed`], [`token`]: credentials whose tokens follow a file that rotates, or the machine's identity.
+//! - [`inspect`]: what a container is set to and keeps, for who has to trust it.
 //! - [`options`], [`connection`], [`secret`]: what a caller says, and what no log may show.
 
 mod calls;
@@ -17,6 +18,7 @@ mod connection;
 mod download;
 mod federated;
 mod headers;
+mod inspect;
 mod managed;
 mod mark;
 mod options;
@@ -27,6 +29,7 @@ mod token;
 mod transport;
 mod upload;
 
+pub use inspect::{ContainerReach, ContainerSettings, KeptDeleted};
 pub use options::{AzureCredential, AzureLimits, AzureOptions};
 pub use secret::Secret;
 pub use store::AzureStore;

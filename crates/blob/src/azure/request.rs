@@ -24,6 +24,10 @@ macro_rules! requests {
 requests! {
     /// Makes the container.
     CreateContainer => "create_container",
+    /// Sees whether the container lets us in.
+    Reach => "reach",
+    /// Reads what the container is set to.
+    Settings => "settings",
     /// Looks for what the service keeps of a deleted object.
     ListKept => "list_kept",
     /// A page of a listing.

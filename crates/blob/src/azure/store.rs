@@ -80,23 +80,13 @@ impl AzureStore {
         }
     }
 
-    /// Whether the service still keeps anything of `key`, which was deleted: a soft-deleted object, a version, a snapshot. Then a delete is
-    /// not a delete, and a forget no erasure.
-    pub async fn keeps_deleted(&self, key: &BlobKey) -> Result<bool, BlobError> {
-        let action = format!("look for what is kept of {key}");
-        let name = self.name(key.as_str());
-        let page = self
-            .calls()
-            .answer(Request::ListKept, &action, || {
-                // In order: what is named like the object itself comes before what is named longer.
-                let request = self.0.container.list_blobs().prefix(name.clone());
-                let request = request.include_deleted(true).include_versions(true).include_snapshots(true);
-                let mut pages = request.into_stream();
-                async move { pages.next().await.ok_or_else(no_page)? }
-            })
-            .await?
-            .required(&action)?;
-        Ok(page.blobs.blobs().any(|blob| blob.name == name))
+    pub(super) fn container(&self) -> &ContainerClient {
+        &self.0.container
+    }
+
+    /// For people, and never with a secret in it.
+    pub(super) fn endpoint(&self) -> &str {
+        &self.0.endpoint
     }
 
     /// The name of every request that a store may make of the service: for whoever looks for them in its own log.
@@ -122,7 +112,8 @@ impl AzureStore {
         self.0.parts.acquire().await.map_err(|_| unavailable(action, "the store is closed"))
     }
 
-    fn name(&self, key: &str) -> String {
+    /// What the service calls it.
+    pub(super) fn name(&self, key: &str) -> String {
         format!("{}{key}", self.before())
     }
 
@@ -187,7 +178,7 @@ impl AzureStore {
     }
 }
 
-fn no_page() -> azure_core::Error {
+pub(super) fn no_page() -> azure_core::Error {
     azure_core::Error::message(azure_core::error::ErrorKind::Other, "no page was answered")
 }
 

@@ -3,6 +3,8 @@
 mod connections;
 mod conninfo;
 mod failure;
+mod found;
+mod inspect;
 mod leases;
 mod migrations;
 mod options;
@@ -13,5 +15,9 @@ mod statements;
 mod store;
 mod tls;
 
+pub use found::{
+    PostgresCommits, PostgresPooling, PostgresRoundTrip, PostgresSchema, PostgresServer, PostgresTls,
+};
+pub use inspect::PostgresInspector;
 pub use options::{PostgresOptions, TlsMode};
 pub use store::PostgresLeaseStore;

@@ -11,7 +11,7 @@ pub(super) const FORMAT: u32 = 1;
 const SCHEMA: &str = include_str!("schema.sql");
 /// How long a statement waits for another process's: below half of the default ttl - margin, so that a renewal is answered within its
 /// own limit.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 const STATEMENTS_CACHED: usize = 32;
 /// How often the switch to a write-ahead log is tried while others open the new file too.
 const WAL_TRIES_MAX: u32 = 50;
@@ -106,7 +106,7 @@ fn prepare_contents(connection: &mut Connection, path: &Path, boot: &str) -> Res
     change.commit().map_err(sql)
 }
 
-fn open_failed(path: &Path, error: &rusqlite::Error) -> LeaseError {
+pub(super) fn open_failed(path: &Path, error: &rusqlite::Error) -> LeaseError {
     use rusqlite::ErrorCode::{DatabaseCorrupt, DiskFull, NotADatabase};
     match error.sqlite_error_code() {
         Some(DiskFull) => LeaseError::Full { action: format!("open {}", path.display()) },

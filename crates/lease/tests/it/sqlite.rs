@@ -251,3 +251,28 @@ async fn an_abandoned_call_is_executed_or_not_and_the_store_goes_on() {
     assert!(row.is_none_or(|row| row.epoch == Epoch::FIRST));
     stage.hold("acme/other", "a", 99).await;
 }
+
+#[tokio::test]
+async fn an_inspection_tells_what_a_file_is_and_changes_nothing() {
+    let stage = Stage::new();
+    let inspect = || SqliteLeaseStore::inspect(&stage.path);
+    let found = inspect().unwrap().unwrap();
+    assert_eq!((found.format, found.format_known, found.derivation_fingerprint), (1, 1, None));
+    assert!(!found.is_of_this_boot, "the stage's boot is none of this machine's");
+    assert!(!inspect().unwrap().unwrap().is_of_this_boot, "and stays so");
+    stage.store.bind_derivation_key("f00d").await.unwrap();
+    assert_eq!(inspect().unwrap().unwrap().derivation_fingerprint.as_deref(), Some("f00d"));
+    let here = stage.dir.path().join("here.db");
+    assert_eq!(SqliteLeaseStore::inspect(&here).unwrap(), None);
+    assert!(!here.exists());
+    drop(SqliteLeaseStore::open(&here, Arc::new(stage.clock.clone())).unwrap());
+    assert!(SqliteLeaseStore::inspect(&here).unwrap().unwrap().is_of_this_boot);
+    let path = stage.dir.path().join("other");
+    fs::write(&path, b"").unwrap();
+    assert_eq!(SqliteLeaseStore::inspect(&path).unwrap(), None, "a start would fill it");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+    assert!(matches!(SqliteLeaseStore::inspect(&path).unwrap_err(), LeaseError::Unusable { .. }));
+    fs::write(&path, b"no database, whatever its name, and long enough to be asked").unwrap();
+    assert!(matches!(SqliteLeaseStore::inspect(&path).unwrap_err(), LeaseError::Unusable { .. }));
+    assert!(!SqliteLeaseStore::boot().unwrap().is_empty());
+}

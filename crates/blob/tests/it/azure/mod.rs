@@ -4,6 +4,7 @@ mod account;
 mod conformance;
 mod credentials;
 mod faults;
+mod inspect;
 mod script;
 mod secrets;
 mod settings;

@@ -3,6 +3,7 @@
 mod answers;
 mod conformance;
 mod faults;
+mod inspect;
 mod migrations;
 mod real_time;
 mod renewals;

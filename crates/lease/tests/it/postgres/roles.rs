@@ -9,16 +9,16 @@ use super::server::{Schema, Way, connect, url};
 use crate::stage::{TTL, key, tenure_id};
 
 const README: &str = include_str!("../../../../../sql/README.md");
-const PASSWORD: &str = "correct-horse";
+pub(super) const PASSWORD: &str = "correct-horse";
 
 /// A login role of the test's own, gone with it.
-struct Role {
-    name: String,
-    schema: Schema,
+pub(super) struct Role {
+    pub(super) name: String,
+    pub(super) schema: Schema,
 }
 
 impl Role {
-    async fn new(schema: Schema) -> Self {
+    pub(super) async fn new(schema: Schema) -> Self {
         let name = format!("{}_app", schema.name());
         schema.admin.batch_execute(&format!("DROP ROLE IF EXISTS {name}")).await.unwrap();
         schema.admin.batch_execute(&format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")).await.unwrap();
@@ -26,7 +26,7 @@ impl Role {
     }
 
     /// The grants that the document tells an operator to make, for this role and schema.
-    async fn grant_as_documented(&self) {
+    pub(super) async fn grant_as_documented(&self) {
         let grants: Vec<&str> = README.lines().filter(|line| line.starts_with("GRANT ")).collect();
         assert!(grants.len() >= 5, "{grants:?}");
         for grant in grants {
@@ -38,18 +38,18 @@ impl Role {
         }
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         let (_, place) = url(Way::Direct).split_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
         format!("postgres://{}:{PASSWORD}@{place}", self.name)
     }
 
-    fn options(&self, password: &str) -> leasehold_lease::PostgresOptions {
+    pub(super) fn options(&self, password: &str) -> leasehold_lease::PostgresOptions {
         let mut options = leasehold_lease::PostgresOptions::new(self.url().replace(PASSWORD, password));
         options.schema = self.schema.name().into();
         options
     }
 
-    async fn end(self) {
+    pub(super) async fn end(self) {
         let sql = format!("DROP OWNED BY {0}; DROP ROLE {0}", self.name);
         self.schema.admin.batch_execute(&sql).await.unwrap();
     }

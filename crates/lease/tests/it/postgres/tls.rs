@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use leasehold_lease::{LeaseError, PostgresLeaseStore, PostgresOptions, TlsMode};
+use leasehold_lease::{LeaseError, PostgresInspector, PostgresLeaseStore, PostgresOptions, TlsMode};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{ServerConfig, crypto::ring, pki_types::PrivatePkcs8KeyDer};
 use tempfile::TempDir;
@@ -129,5 +129,24 @@ async fn a_server_without_tls_is_used_only_by_the_modes_that_allow_it() {
         options.tls_mode = Some(mode);
         let connected = PostgresLeaseStore::connect(options).await;
         assert_eq!(connected.is_ok(), is_let_in, "{mode}: {connected:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_inspection_tells_whether_tls_is_spoken() {
+    let front = Front::of("localhost").await;
+    let direct = url(Way::Direct);
+    let (user, rest) = direct.split_once('@').unwrap();
+    let database = rest.split_once('/').unwrap().1.split('?').next().unwrap();
+    let ours = format!("{user}@{}/{database}", front.address);
+    for (url, mode, is_used) in [
+        (ours.clone(), TlsMode::Prefer, true),
+        (ours, TlsMode::Require, true),
+        (direct.clone(), TlsMode::Disable, false),
+    ] {
+        let mut options = PostgresOptions::new(url);
+        options.tls_mode = Some(mode);
+        let tls = PostgresInspector::connect(&options).await.unwrap().tls().await.unwrap();
+        assert_eq!((tls.mode, tls.is_used, tls.is_local), (mode, is_used, true));
     }
 }
