@@ -45,6 +45,26 @@ async fn metrics_count_what_happens_and_name_no_tenant() {
     }
 }
 
+/// Each of them stands in an alert rule of the chart, which asks whether it rose: one that appears with its first count never does.
+#[tokio::test]
+async fn what_alerts_count_begins_at_zero() {
+    let text = metrics(&Served::alone().await).await;
+    for series in [
+        "leases_lapsed_total",
+        "leases_lost_total",
+        "handoffs_failed_total",
+        "drain_timeouts_total",
+        "tenants_released_total{flushed=\"true\"}",
+        "tenants_released_total{flushed=\"false\"}",
+        "snapshots_failed_total{code=\"blob_store_unavailable\"}",
+    ] {
+        assert!(
+            text.lines().any(|line| line == format!("leasehold_{series} 0")),
+            "{series} is not in\n{text}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn health_and_readiness_are_apart() {
     let served = Served::alone().await;
