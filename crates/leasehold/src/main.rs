@@ -3,6 +3,8 @@
 mod cli;
 mod client;
 mod data_dir;
+mod doctor;
+mod environment;
 mod error;
 mod exit;
 mod new_file;

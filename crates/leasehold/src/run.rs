@@ -4,6 +4,7 @@ use std::{future::Future, process::ExitCode, time::Duration};
 
 use crate::{
     cli::{Cli, Command},
+    doctor,
     error::CliError,
     exit::Exit,
     output::Output,
@@ -35,6 +36,8 @@ async fn perform(command: Command, output: Output) -> Result<Exit, CliError> {
     match command {
         // It has its own way to go.
         Command::Serve(args) => serve::serve(args, output).await.map(|()| Exit::Done),
+        // It has something to take away first.
+        Command::Doctor(args) => doctor::perform(args, output).await,
         Command::Tenant(args) => or_interrupted(tenant::perform(args, output)).await,
         Command::Snapshot(args) => or_interrupted(snapshot::perform(args, output)).await,
         Command::Salvage(args) => or_interrupted(salvage::perform(args, output)).await,

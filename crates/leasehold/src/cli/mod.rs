@@ -1,5 +1,6 @@
 //! The command line, as it is written.
 
+mod doctor;
 mod root;
 mod salvage;
 mod serve;
@@ -7,6 +8,7 @@ mod snapshot;
 mod tenant;
 mod which;
 
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use root::{Cli, Command, parse};
 pub(crate) use salvage::{SalvageArgs, SalvageExport, SalvageList, SalvageVerb};
 pub(crate) use serve::ServeArgs;

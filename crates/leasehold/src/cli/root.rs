@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 
-use super::{SalvageArgs, ServeArgs, SnapshotArgs, TenantArgs};
+use super::{DoctorArgs, SalvageArgs, ServeArgs, SnapshotArgs, TenantArgs};
 use crate::{error::CliError, exit::Exit, output::Output};
 
 const AFTER_HELP: &str = "\
 Exit codes:
   0  done
-  1  failed
+  1  failed; for doctor: something that it looked at is wrong
   2  the command line or the configuration cannot be used
   3  there is no such tenant, snapshot or salvage, or the tenant was forgotten
   4  something that is stored is damaged, or newer than this build reads
@@ -36,6 +36,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a replica
     Serve(ServeArgs),
+    /// Look at the database, the container and the disk that a configuration names, before it is trusted
+    Doctor(DoctorArgs),
     /// Look after tenants through a running replica
     Tenant(TenantArgs),
     /// List, verify and restore the snapshots in a data directory; no replica needs to run

@@ -4,6 +4,7 @@
 
 mod damage;
 mod data;
+mod doctor;
 mod fleet;
 mod full_disk;
 mod impostor;

@@ -5,10 +5,10 @@ use crate::process::leasehold;
 #[tokio::test(flavor = "multi_thread")]
 async fn help_says_what_there_is() {
     let help = leasehold(["--help"]).await.assert(0);
-    for part in ["serve", "tenant", "snapshot", "salvage", "Exit codes", "--json"] {
+    for part in ["serve", "doctor", "tenant", "snapshot", "salvage", "Exit codes", "--json"] {
         assert!(help.out.contains(part), "{part}");
     }
-    for verb in ["serve", "tenant", "snapshot", "salvage"] {
+    for verb in ["serve", "doctor", "tenant", "snapshot", "salvage"] {
         let help = leasehold([verb, "--help"]).await.assert(0);
         assert!(help.out.contains("Examples:") && help.out.contains(&format!("leasehold {verb}")), "{verb}");
     }
