@@ -8,7 +8,10 @@ use leasehold_server::{BackendPair, Config, ConfigError, Edges};
 
 use super::{asking::Asking, container, derivation_key, embedded, postgres, probes::Probes, state_root};
 use crate::{
-    doctor::facts::{Backends, Cloud, Facts, Settings},
+    doctor::{
+        fact::Fact,
+        facts::{Backends, Cloud, Facts, Settings},
+    },
     error::CliError,
 };
 
@@ -78,12 +81,15 @@ impl Gathering {
     /// Removes the probes of a gathering that was interrupted, as far as that goes.
     pub(in crate::doctor) async fn clean(&self) {
         match &self.pair {
-            Pair::Embedded if self.config.store_dir().is_dir() => {
-                if let Ok(store) = DirectoryStore::open(&self.config.store_dir()) {
+            Pair::Embedded => {
+                let root = self.config.store_dir();
+                let opened = self.asking.blocking("open the store", move || {
+                    Ok(if root.is_dir() { Some(DirectoryStore::open(&root)?) } else { None })
+                });
+                if let Fact::Known(Some(store)) = opened.await {
                     self.probes.clean(&self.asking, &store).await;
                 }
             }
-            Pair::Embedded => {}
             Pair::Cloud { azure, .. } => {
                 if let Ok(store) = AzureStore::connect((**azure).clone()) {
                     self.probes.clean(&self.asking, &store).await;

@@ -25,8 +25,16 @@ const SYNCS: usize = 8;
 const WRITE: [u8; 4_096] = [7; 4_096];
 
 pub(super) async fn gather(asking: &Asking, edges: &Edges, path: &Path) -> StateRoot {
-    let is_there = path.is_dir();
-    let at = existing(path);
+    // Even a look at a directory hangs where a network file system does.
+    let place = {
+        let path = path.to_owned();
+        asking.blocking("look at the data directory", move || Ok((path.is_dir(), existing(&path)))).await
+    };
+    let (is_there, at) = match place {
+        Fact::Known(place) => place,
+        Fact::Failed(failure) => return unseen(path, Fact::Failed(failure)),
+        Fact::Unasked(because) => return unseen(path, Fact::Unasked(because)),
+    };
     let dir = {
         let at = at.clone();
         asking
@@ -51,18 +59,7 @@ pub(super) async fn gather(asking: &Asking, edges: &Edges, path: &Path) -> State
         Fact::Failed(failure) => (Fact::Failed(failure), None),
         Fact::Unasked(because) => (Fact::Unasked(because), None),
     };
-    let mut facts = StateRoot {
-        path: path.to_owned(),
-        is_there,
-        writes,
-        space,
-        file_system,
-        hard_links: Fact::after(Check::StateRootWritable),
-        renames: Fact::after(Check::StateRootWritable),
-        unlinks_open: Fact::after(Check::StateRootWritable),
-        locks: Fact::after(Check::StateRootWritable),
-        syncs: Fact::after(Check::StateRootWritable),
-    };
+    let mut facts = StateRoot { is_there, space, file_system, ..unseen(path, writes) };
     if let Some(dir) = dir {
         let at = || dir.path().to_owned();
         let place = at();
@@ -85,6 +82,22 @@ pub(super) async fn gather(asking: &Asking, edges: &Edges, path: &Path) -> State
         }
     }
     facts
+}
+
+/// The facts of a directory that could not even be looked at.
+fn unseen(path: &Path, writes: Fact<()>) -> StateRoot {
+    StateRoot {
+        path: path.to_owned(),
+        is_there: false,
+        writes,
+        space: Fact::after(Check::StateRootWritable),
+        file_system: Fact::after(Check::StateRootWritable),
+        hard_links: Fact::after(Check::StateRootWritable),
+        renames: Fact::after(Check::StateRootWritable),
+        unlinks_open: Fact::after(Check::StateRootWritable),
+        locks: Fact::after(Check::StateRootWritable),
+        syncs: Fact::after(Check::StateRootWritable),
+    }
 }
 
 /// `path`, or the nearest directory above it that is there: what is not there would be made in it.

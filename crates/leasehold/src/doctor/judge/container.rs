@@ -46,7 +46,7 @@ fn reach(facts: &Container) -> Finding {
         ContainerReach::Missing => Finding::fail(
             check,
             format!("there is no container {name}"),
-            format!("make it: az storage container create --name {name} --account-name <account>"),
+            format!("run `leasehold migrate`, or make it: az storage container create --name {name} --account-name <account>"),
         ),
         ContainerReach::Refused { status, code } => Finding::fail(
             check,

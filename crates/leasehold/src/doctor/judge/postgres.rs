@@ -112,7 +112,7 @@ fn schema(schema: &PostgresSchema) -> Finding {
     let PostgresSchema { name, version_needed: needed, .. } = schema;
     let migrate = || {
         if schema.may_migrate {
-            "run `leasehold migrate`".to_owned()
+            "run `leasehold migrate`; a start does the same, unless `postgres.migrate` is false".to_owned()
         } else if schema.is_there {
             "run `leasehold migrate` as the role that owns the schema".to_owned()
         } else {

@@ -24,6 +24,7 @@ const OF_THE_MACHINE: &[&str] = &[
     "postgres.round_trip",
     "postgres.clock",
     "container.round_trip",
+    "state_root.space",
     "state_root.sync",
     "times.margin",
     "times.renewal",
