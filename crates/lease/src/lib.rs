@@ -19,7 +19,7 @@ pub use error::{LeaseError, LeaseTimesError};
 pub use held::{Acquired, EpochInMotion, HeldLease, HeldRenewal};
 pub use keeper::{Keeper, Registration, RenewalOutcome, RenewalSink};
 pub use postgres::{
-    PostgresCommits, PostgresInspector, PostgresLeaseStore, PostgresOptions, PostgresPooling,
+    Migration, PostgresCommits, PostgresInspector, PostgresLeaseStore, PostgresOptions, PostgresPooling,
     PostgresRoundTrip, PostgresSchema, PostgresServer, PostgresTls, TlsMode,
 };
 pub use sqlite::{SqliteFile, SqliteLeaseStore};

@@ -32,13 +32,19 @@ pub(crate) enum CliError {
     /// Several salvages, and no name.
     #[error("{key} has several salvages, say which with --name and --replica: {names}")]
     SeveralSalvages { key: LeaseKey, names: String },
+    /// The embedded pair is configured, which makes its tables with its file.
+    #[error(
+        "there is nothing to migrate: neither `postgres` nor `azure` is configured (--config, LEASEHOLD_POSTGRES__URL), and the embedded pair \
+         needs no migration"
+    )]
+    NothingToMigrate,
     // It is not there.
     /// No replica ever ran on this directory, or not this one.
     #[error("{path} is not there: name the replicas' data directory with --data-dir", path = path.display())]
     NoDataDir { path: PathBuf },
     /// The tenant has no snapshot.
-    #[error("{key} has no snapshot in {store}", store = store.display())]
-    NoSnapshot { key: LeaseKey, store: PathBuf },
+    #[error("{key} has no snapshot in {store}")]
+    NoSnapshot { key: LeaseKey, store: String },
     /// The snapshot is superseded and was swept.
     #[error("snapshot {snapshot} of {key} is superseded and its parts were swept: list what is there")]
     Swept { key: LeaseKey, snapshot: SnapshotRef },
@@ -93,6 +99,7 @@ impl CliError {
             Self::Usage(_) | Self::Exists { .. } | Self::NoTerminal { .. } | Self::SeveralSalvages { .. } => {
                 ErrorCode::InvalidArgument
             }
+            Self::NothingToMigrate => ErrorCode::InvalidConfiguration,
             Self::NotConfirmed { .. } => ErrorCode::PreconditionFailed,
             Self::NoDataDir { .. }
             | Self::NoSnapshot { .. }
@@ -134,9 +141,17 @@ impl CliError {
         match self {
             Self::Problem(problem) => problem.next(),
             Self::Serve(ServeError::Start(error)) => match error.as_ref() {
-                StartError::Local { .. } | StartError::Blob(_) | StartError::Lease(_) => {
+                StartError::Local { .. }
+                | StartError::Blob(BlobError::Local { .. })
+                | StartError::Lease(LeaseError::Open { .. }) => {
                     Some("give the replica a data directory that it can write (--data-dir)")
                 }
+                StartError::Lease(LeaseError::Unavailable { .. } | LeaseError::Timeout { .. }) => {
+                    Some("is the database up, and does `postgres.url` lead to it from here?")
+                }
+                StartError::Blob(error) if error.is_transient() => Some(
+                    "is the storage account reachable from here, and may this identity use the container (Storage Blob Data Contributor)?",
+                ),
                 StartError::Listen { .. } => Some("listen on another address (--listen)"),
                 StartError::NoReplicaIdLeft { .. } => Some("use another data directory (--data-dir)"),
                 _ => None,

@@ -1,4 +1,5 @@
-//! The one binary: `leasehold serve` is a replica, the other verbs look after tenants, their snapshots and what a crash left.
+//! The one binary: `leasehold serve` is a replica, `migrate` makes what it serves on, the other verbs look after tenants, their
+//! snapshots and what a crash left.
 
 mod cli;
 mod client;
@@ -7,6 +8,7 @@ mod doctor;
 mod environment;
 mod error;
 mod exit;
+mod migrate;
 mod new_file;
 mod output;
 mod problem;

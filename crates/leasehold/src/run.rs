@@ -7,6 +7,7 @@ use crate::{
     doctor,
     error::CliError,
     exit::Exit,
+    migrate,
     output::Output,
     salvage, serve, signals, snapshot, tenant,
 };
@@ -38,6 +39,7 @@ async fn perform(command: Command, output: Output) -> Result<Exit, CliError> {
         Command::Serve(args) => serve::serve(args, output).await.map(|()| Exit::Done),
         // It has something to take away first.
         Command::Doctor(args) => doctor::perform(args, output).await,
+        Command::Migrate(args) => or_interrupted(migrate::migrate(args, output)).await,
         Command::Tenant(args) => or_interrupted(tenant::perform(args, output)).await,
         Command::Snapshot(args) => or_interrupted(snapshot::perform(args, output)).await,
         Command::Salvage(args) => or_interrupted(salvage::perform(args, output)).await,

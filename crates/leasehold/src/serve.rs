@@ -1,10 +1,12 @@
 //! `leasehold serve`: parse, bind, run.
 
-use leasehold_server::{Config, Service, StartError, banner, bind, init_telemetry};
+use leasehold_blob::AzureStore;
+use leasehold_server::{BackendPair, Config, Edges, Service, StartError, banner, bind, init_telemetry};
 use serde_json::json;
 
 use crate::{
     cli::ServeArgs,
+    environment,
     error::CliError,
     output::{Output, path_text},
     signals,
@@ -13,28 +15,50 @@ use crate::{
 /// Runs a replica until it is told to go. `Ok`: everything that it had acknowledged is in the store.
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<(), CliError> {
     // First, so that whoever asks early is heard.
-    let shutdown = signals::shutdowns()?;
-    let config = configuration(args, environment())?;
+    let mut shutdown = signals::shutdowns()?;
+    let config = configuration(args, environment::variables())?;
     init_telemetry(&config.log).map_err(StartError::from)?;
-    let service = Service::build(config).await?;
+    let service = tokio::select! {
+        service = Service::build(config) => service?,
+        // Nothing was opened yet: a store may be away, and is being waited for.
+        Some(_) = shutdown.recv() => return Ok(()),
+    };
     let listener = bind(service.config()).await?;
     let addr = listener
         .local_addr()
         .map_err(|source| StartError::Listen { listen: service.config().listen_addr(), source })?;
     let (config, replica) = (service.config(), service.replica());
+    let (leases, images) = places(config)?;
     let document = json!({
         "address": format!("http://{addr}"),
         "replica": replica,
         "data_dir": path_text(&config.data_dir),
+        "leases": leases,
+        "images": images,
     });
     output.show(&document, |out| {
         if config.dev {
             out.write_all(banner(config, replica, addr).as_bytes())
         } else {
-            writeln!(out, "replica {replica} listens on http://{addr}")
+            writeln!(
+                out,
+                "replica {replica} listens on http://{addr}, leases in {leases}, images in {images}"
+            )
         }
     })?;
     Ok(service.run(listener, shutdown).await?)
+}
+
+/// Where leases and images are, without a secret.
+fn places(config: &Config) -> Result<(String, String), CliError> {
+    Ok(match config.pair().map_err(StartError::from)? {
+        BackendPair::Embedded => (path_text(&config.leases_path()), path_text(&config.store_dir())),
+        BackendPair::Cloud { postgres, azure } => {
+            let options = postgres.options().map_err(StartError::from)?;
+            let images = AzureStore::connect(azure.options(&Edges::system()).map_err(StartError::from)?)?;
+            (format!("{} (schema {})", options.place(), options.schema), images.place())
+        }
+    })
 }
 
 /// The command line before the environment before the file before the defaults.
@@ -54,12 +78,6 @@ fn configuration(
         config.replica = replica;
     }
     Ok(config)
-}
-
-/// What is text in the environment; no key is anything else.
-fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::{
     patience::Patience,
     paused::Paused,
     problem::Problem,
-    stage::{Stage, StageCell},
+    stage::{LastHeard, Stage, StageCell},
 };
 
 pub(crate) type AppState = Arc<App>;
@@ -43,6 +43,10 @@ pub(crate) struct App {
     pub(crate) derivation: DerivationKey,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stage: StageCell,
+    /// When the lease store last took what this replica says of itself.
+    pub(crate) heard: LastHeard,
+    /// Whether the node's lock proves that nobody else is this replica: whoever reaches the stores shares the data directory.
+    pub(crate) is_alone_with_its_id: bool,
     pub(crate) paused: Paused,
     /// Requests at work.
     pub(crate) in_flight: Arc<Bound>,
@@ -117,7 +121,8 @@ impl App {
     /// Whether an error executed nothing and asking again soon is likely to do better.
     fn is_moving(&self, error: &TenureError) -> bool {
         match error {
-            // The process before this one had it: the node's lock proves that it is gone, so its lease only has to run out.
+            // The process before this one had it: the node's lock, or a ttl of silence, shows that it is gone, so its lease only has to
+            // run out.
             TenureError::LeaseHeld { holder, .. } => holder.replica == self.replica,
             error => {
                 matches!(error.code(), ErrorCode::Draining | ErrorCode::Fenced) && !error.outcome_unknown()

@@ -148,6 +148,57 @@ pub enum StartError {
         /// The key's file.
         path: PathBuf,
     },
+    /// The key file is not there, and what a fleet shares is not made by one of its replicas.
+    #[error(
+        "`derivation_key_file`: {path} is not there: give every replica the one key of the fleet; a new fleet's is made once, by \
+         `openssl rand -hex 32`",
+        path = path.display()
+    )]
+    NoDerivationKey {
+        /// Where it is looked for.
+        path: PathBuf,
+    },
+    /// The lease tables are to be made or brought up to date, and this role may not.
+    #[error(
+        "the lease tables in schema {schema} are at version {found}, this build needs {needed}, and this role may not change them: run \
+         `leasehold migrate` as the role that owns the schema (sql/README.md)"
+    )]
+    MayNotMigrate {
+        /// The schema.
+        schema: String,
+        /// The tables' version; 0 when there are none.
+        found: u32,
+        /// What this build needs.
+        needed: u32,
+        /// What the database said.
+        source: LeaseError,
+    },
+    /// The container is not there.
+    #[error(
+        "there is no container at {place}: make it with `leasehold migrate` or `az storage container create --name {container} \
+         --account-name {account} --auth-mode login`, or set `azure.create_container`"
+    )]
+    NoContainer {
+        /// Its address.
+        place: String,
+        /// Its name.
+        container: String,
+        /// The account's name, as far as it is configured.
+        account: String,
+    },
+    /// The container is there, and not for us.
+    #[error(
+        "the container at {place} answered {status} {code}: give this identity the role Storage Blob Data Contributor on the container, or \
+         mend the key or signature that it comes with"
+    )]
+    ContainerRefused {
+        /// Its address.
+        place: String,
+        /// The status.
+        status: u16,
+        /// The service's code.
+        code: String,
+    },
     /// The address cannot be listened on.
     #[error("failed to listen on {listen}")]
     Listen {
@@ -180,13 +231,27 @@ impl StartError {
             Self::ReplicaIdTaken { .. } | Self::NoReplicaIdLeft { .. } => ErrorCode::ReplicaIdTaken,
             Self::Local { source, .. } if source.kind() == io::ErrorKind::StorageFull => ErrorCode::DiskFull,
             Self::Local { .. } => ErrorCode::LocalIo,
-            Self::OtherDerivationKey { .. } | Self::InvalidDerivationKey { .. } | Self::Listen { .. } => {
-                ErrorCode::InvalidConfiguration
-            }
+            Self::OtherDerivationKey { .. }
+            | Self::InvalidDerivationKey { .. }
+            | Self::NoDerivationKey { .. }
+            | Self::MayNotMigrate { .. }
+            | Self::NoContainer { .. }
+            | Self::ContainerRefused { .. }
+            | Self::Listen { .. } => ErrorCode::InvalidConfiguration,
             Self::Memory(error) => error.code(),
             Self::Lease(error) => error.code(),
             Self::Blob(error) => error.code(),
             Self::Tenure(error) => error.code(),
+        }
+    }
+
+    /// Whether a store failed for now, and the same start may succeed later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Lease(error) => error.is_transient(),
+            Self::Blob(error) => error.is_transient(),
+            _ => false,
         }
     }
 }

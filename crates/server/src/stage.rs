@@ -1,6 +1,11 @@
-//! Where a replica stands between its start and its end.
+//! Where a replica stands between its start and its end, and whether it is heard.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::{
+    sync::atomic::{AtomicU8, AtomicU64, Ordering},
+    time::Duration,
+};
+
+use leasehold_types::{Clock, Moment};
 
 /// What a replica does with new work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,21 @@ impl StageCell {
             1 => Stage::Serving,
             _ => Stage::Draining,
         }
+    }
+}
+
+/// When the lease store last answered this replica.
+#[derive(Debug, Default)]
+pub(crate) struct LastHeard(AtomicU64);
+
+impl LastHeard {
+    /// It did just now.
+    pub(crate) fn note(&self, clock: &dyn Clock) {
+        self.0.fetch_max(clock.now().as_nanos(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn ago(&self, clock: &dyn Clock) -> Duration {
+        clock.now().since(Moment::from_nanos(self.0.load(Ordering::Relaxed)))
     }
 }
 

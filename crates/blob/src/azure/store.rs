@@ -60,6 +60,12 @@ impl AzureStore {
         Ok(Self(Arc::new(Shared { container, endpoint, prefix, calls, entropy, parts })))
     }
 
+    /// The container's address, for people.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.0.endpoint, self.0.container.container_name())
+    }
+
     /// Creates the container unless it is there. `false`: it was. For first steps and test suites; the roles that a deployment needs do
     /// not cover it.
     pub async fn create_container(&self) -> Result<bool, BlobError> {

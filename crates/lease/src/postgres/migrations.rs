@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use refinery_core::{
-    AsyncMigrate, Migration, Runner,
+    AsyncMigrate, Migration as Step, Runner,
     traits::r#async::{AsyncQuery, AsyncTransaction},
 };
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
@@ -31,22 +31,44 @@ const LOCK_LIMIT: &str = "60s";
 const LIMIT: Duration = Duration::from_secs(300);
 const ACTION: &str = "migrate the schema";
 
-/// Brings the schema to [`VERSION`] and answers the names of what was applied: none, where it was there already. Makes the schema where
-/// there is none. A role that may only use the tables can call it on a schema that is up to date.
-pub(super) async fn migrate(options: &PostgresOptions) -> Result<Vec<String>, LeaseError> {
+/// What a migration did, or would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// The version that was found; 0 where there were no tables.
+    pub from: u32,
+    /// The version that this build needs.
+    pub to: u32,
+    /// The steps between the two, by their names: none, where nothing was left to do.
+    pub applied: Vec<String>,
+}
+
+/// How a migration ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Commit,
+    /// It is done, so that everything that stands in its way is found, and then taken back.
+    TakeBack,
+}
+
+/// Brings the schema to [`VERSION`] and answers what was applied. Makes the schema where there is none. A role that may only use the
+/// tables can call it on a schema that is up to date.
+pub(super) async fn migrate(options: &PostgresOptions, ending: Ending) -> Result<Migration, LeaseError> {
     let mut connection = connections::alone(options, ACTION).await?;
     let client: &mut Client = &mut connection;
-    let work = migrate_by(client, &options.schema);
+    let work = migrate_by(client, &options.schema, ending);
     within(LIMIT, work)
         .await
         .unwrap_or_else(|| Err(LeaseError::Timeout { action: ACTION.into(), limit: LIMIT }))
 }
 
-async fn migrate_by(client: &mut Client, schema: &str) -> Result<Vec<String>, LeaseError> {
+async fn migrate_by(client: &mut Client, schema: &str, ending: Ending) -> Result<Migration, LeaseError> {
     let mut steps = Steps(client.transaction().await.map_err(|error| failed(&error))?);
     let applied = run(&mut steps, schema).await;
     // Awaited either way: when this returns, nobody else waits for the locks any more.
-    let ended = if applied.is_ok() { steps.0.commit().await } else { steps.0.rollback().await };
+    let ended = match (&applied, ending) {
+        (Ok(_), Ending::Commit) => steps.0.commit().await,
+        _ => steps.0.rollback().await,
+    };
     match (applied, ended) {
         (Ok(applied), Ok(())) => Ok(applied),
         (Ok(_), Err(error)) => Err(failed(&error)),
@@ -54,19 +76,20 @@ async fn migrate_by(client: &mut Client, schema: &str) -> Result<Vec<String>, Le
     }
 }
 
-async fn run(steps: &mut Steps<'_>, schema: &str) -> Result<Vec<String>, LeaseError> {
+async fn run(steps: &mut Steps<'_>, schema: &str) -> Result<Migration, LeaseError> {
     prepare(&steps.0, schema).await.map_err(|error| failed(&error))?;
     let history = AsyncMigrate::get_applied_migrations(steps, HISTORY).await.map_err(|e| refused(&e))?;
-    let found = history.last().map_or(0, |last| u32::try_from(last.version()).unwrap_or(0));
-    if found > VERSION {
-        return Err(LeaseError::FormatTooNew { found, known: VERSION });
+    let from = history.last().map_or(0, |last| u32::try_from(last.version()).unwrap_or(0));
+    if from > VERSION {
+        return Err(LeaseError::FormatTooNew { found: from, known: VERSION });
     }
-    let migrations: Result<Vec<Migration>, _> =
-        MIGRATIONS.iter().map(|(name, text)| Migration::unapplied(name, text)).collect();
+    let migrations: Result<Vec<Step>, _> =
+        MIGRATIONS.iter().map(|(name, text)| Step::unapplied(name, text)).collect();
     let mut runner = Runner::new(&migrations.map_err(|error| refused(&error))?);
     runner.set_migration_table_name(HISTORY);
     let report = runner.run_async(steps).await.map_err(|error| refused(&error))?;
-    Ok(report.applied_migrations().iter().map(ToString::to_string).collect())
+    let applied = report.applied_migrations().iter().map(ToString::to_string).collect();
+    Ok(Migration { from, to: VERSION, applied })
 }
 
 /// Waits for its turn, then makes the schema and the history where they are missing. Asked first: `IF NOT EXISTS` would need the right to make them even where
@@ -131,8 +154,8 @@ impl AsyncTransaction for Steps<'_> {
 }
 
 #[async_trait]
-impl AsyncQuery<Vec<Migration>> for Steps<'_> {
-    async fn query(&mut self, query: &str) -> Result<Vec<Migration>, Error> {
+impl AsyncQuery<Vec<Step>> for Steps<'_> {
+    async fn query(&mut self, query: &str) -> Result<Vec<Step>, Error> {
         self.0.query_typed(query, &[]).await?.iter().map(applied).collect()
     }
 }
@@ -146,10 +169,10 @@ impl AsyncMigrate for Steps<'_> {
 
 /// A row of the history. Its digest and time are texts that the library wrote; where they are none, the row is taken for another
 /// migration's, which the library refuses by name.
-fn applied(row: &Row) -> Result<Migration, Error> {
+fn applied(row: &Row) -> Result<Step, Error> {
     let (when, digest): (&str, &str) = (row.try_get(2)?, row.try_get(3)?);
     let when = OffsetDateTime::parse(when, &Rfc3339).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    Ok(Migration::applied(row.try_get(0)?, row.try_get(1)?, when, digest.parse().unwrap_or(0)))
+    Ok(Step::applied(row.try_get(0)?, row.try_get(1)?, when, digest.parse().unwrap_or(0)))
 }
 
 fn failed(error: &Error) -> LeaseError {
@@ -173,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_newest_migration_is_the_version() {
-        let last = MIGRATIONS.last().map(|(name, text)| Migration::unapplied(name, text).unwrap());
+        let last = MIGRATIONS.last().map(|(name, text)| Step::unapplied(name, text).unwrap());
         assert_eq!(last.unwrap().version(), VERSION.cast_signed());
         assert_eq!(MIGRATIONS.len(), VERSION as usize, "no version is left out");
     }
@@ -184,7 +207,7 @@ mod tests {
         let released = [("V1__lease", V1_DIGEST)];
         for ((name, text), (released, digest)) in MIGRATIONS.iter().zip(released) {
             assert_eq!(*name, released);
-            assert_eq!(Migration::unapplied(name, text).unwrap().checksum(), digest, "{name}");
+            assert_eq!(Step::unapplied(name, text).unwrap().checksum(), digest, "{name}");
         }
     }
 

@@ -19,5 +19,6 @@ pub use found::{
     PostgresCommits, PostgresPooling, PostgresRoundTrip, PostgresSchema, PostgresServer, PostgresTls,
 };
 pub use inspect::PostgresInspector;
+pub use migrations::Migration;
 pub use options::{PostgresOptions, TlsMode};
 pub use store::PostgresLeaseStore;

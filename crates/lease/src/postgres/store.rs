@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use super::{
     connections::{Connections, Lent},
-    leases, migrations,
+    leases,
+    migrations::{self, Ending, Migration},
     options::PostgresOptions,
     renewal, replicas, rows,
     statements::Statements,
@@ -43,12 +44,16 @@ impl PostgresLeaseStore {
         Ok(store)
     }
 
-    /// Makes the schema and its tables, or brings them to the version that this build needs, and answers the names of the steps that were
-    /// applied: none, where nothing was left to do. Safe while other replicas do the same.
+    /// Makes the schema and its tables, or brings them to the version that this build needs. Safe while other replicas do the same.
     ///
     /// Where something is to be made, the role needs `CREATE` on the schema, and on the database where the schema is missing.
-    pub async fn migrate(options: &PostgresOptions) -> Result<Vec<String>, LeaseError> {
-        migrations::migrate(options).await
+    pub async fn migrate(options: &PostgresOptions) -> Result<Migration, LeaseError> {
+        migrations::migrate(options, Ending::Commit).await
+    }
+
+    /// Does the same and takes it back, so that what stands in its way is found: the steps that it answers are left to do.
+    pub async fn rehearse_migration(options: &PostgresOptions) -> Result<Migration, LeaseError> {
+        migrations::migrate(options, Ending::TakeBack).await
     }
 
     /// Every statement that this store may run, by its name: for whoever looks for them in the server's own statistics or log. A migration

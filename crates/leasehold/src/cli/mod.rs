@@ -1,6 +1,7 @@
 //! The command line, as it is written.
 
 mod doctor;
+mod migrate;
 mod root;
 mod salvage;
 mod serve;
@@ -9,6 +10,7 @@ mod tenant;
 mod which;
 
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use migrate::MigrateArgs;
 pub(crate) use root::{Cli, Command, parse};
 pub(crate) use salvage::{SalvageArgs, SalvageExport, SalvageList, SalvageVerb};
 pub(crate) use serve::ServeArgs;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 
-use super::{DoctorArgs, SalvageArgs, ServeArgs, SnapshotArgs, TenantArgs};
+use super::{DoctorArgs, MigrateArgs, SalvageArgs, ServeArgs, SnapshotArgs, TenantArgs};
 use crate::{error::CliError, exit::Exit, output::Output};
 
 const AFTER_HELP: &str = "\
@@ -36,11 +36,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a replica
     Serve(ServeArgs),
+    /// Make the lease tables and the container, or bring them to this build's version
+    Migrate(MigrateArgs),
     /// Look at the database, the container and the disk that a configuration names, before it is trusted
     Doctor(DoctorArgs),
     /// Look after tenants through a running replica
     Tenant(TenantArgs),
-    /// List, verify and restore the snapshots in a data directory; no replica needs to run
+    /// List, verify and restore the snapshots in the store; no replica needs to run
     Snapshot(SnapshotArgs),
     /// List and export what crashed or abandoned ledgers left on this disk
     Salvage(SalvageArgs),

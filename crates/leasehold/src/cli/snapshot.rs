@@ -10,6 +10,7 @@ use super::Which;
 const EXAMPLES: &str = "\
 Examples:
   leasehold snapshot list acme/user-1
+  leasehold snapshot list acme/user-1 --config leasehold.toml
   leasehold snapshot verify acme/user-1 --data-dir /var/lib/leasehold
   leasehold snapshot restore acme/user-1 --at latest --to user-1.db
   leasehold snapshot restore acme/user-1 --at 7.9 --to user-1.db
@@ -18,9 +19,17 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SnapshotArgs {
-    /// The data directory of the replicas
-    #[arg(long, value_name = "DIR", env = "LEASEHOLD_DATA_DIR", default_value = ".leasehold", global = true)]
-    pub(crate) data_dir: PathBuf,
+    /// The replicas' configuration file (TOML): it says where the store is
+    #[arg(long, value_name = "FILE", env = "LEASEHOLD_CONFIG", global = true)]
+    pub(crate) config: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "DIR",
+        global = true,
+        help = "The data directory of replicas that keep their store in it, whatever the configuration says [default: .leasehold] \
+                [env: LEASEHOLD_DATA_DIR]"
+    )]
+    pub(crate) data_dir: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) verb: SnapshotVerb,
 }

@@ -4,21 +4,17 @@ use indicatif::HumanBytes;
 use serde_json::json;
 
 use super::{document::SnapshotDocument, store::Store};
-use crate::{
-    cli::SnapshotList,
-    error::CliError,
-    output::{Output, path_text},
-};
+use crate::{cli::SnapshotList, error::CliError, output::Output};
 
 pub(super) async fn list(store: &Store, args: &SnapshotList, output: Output) -> Result<(), CliError> {
     let key = &args.key;
     let found = store.list(key, args.limit as usize).await?;
     let snapshots: Vec<SnapshotDocument> =
         found.into_iter().enumerate().map(|(index, info)| SnapshotDocument::of(info, index == 0)).collect();
-    let document = json!({ "key": key, "store": path_text(store.path()), "snapshots": snapshots });
+    let document = json!({ "key": key, "store": store.place(), "snapshots": snapshots });
     output.show(&document, |out| {
         if snapshots.is_empty() {
-            return writeln!(out, "{key} has no snapshot in {}", store.path().display());
+            return writeln!(out, "{key} has no snapshot in {}", store.place());
         }
         writeln!(out, "SNAPSHOT\tPOSITION\tPUBLISHED\tSTORED\tREPLICA\tSTATE")?;
         for snapshot in &snapshots {

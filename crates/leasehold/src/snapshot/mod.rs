@@ -1,4 +1,4 @@
-//! `leasehold snapshot ...`: a data directory's blob store, read without a replica.
+//! `leasehold snapshot ...`: the blob store, read without a replica.
 
 mod document;
 mod list;

@@ -2,7 +2,6 @@
 
 use crate::{
     cli::{SnapshotArgs, SnapshotVerb},
-    data_dir::DataDir,
     error::CliError,
     exit::Exit,
     output::Output,
@@ -10,7 +9,7 @@ use crate::{
 };
 
 pub(crate) async fn perform(args: SnapshotArgs, output: Output) -> Result<Exit, CliError> {
-    let store = Store::open(&DataDir::open(&args.data_dir)?)?;
+    let store = Store::open(args.config.as_deref(), args.data_dir.as_deref())?;
     match args.verb {
         SnapshotVerb::List(args) => list::list(&store, &args, output).await.map(|()| Exit::Done),
         SnapshotVerb::Verify(args) => verify::verify(&store, &args, output).await,

@@ -5,15 +5,15 @@ use std::{
     sync::Arc,
 };
 
-use leasehold_blob::{BlobKey, DirectoryStore};
+use leasehold_blob::{AzureStore, BlobKey, BlobStore, DirectoryStore};
 use leasehold_lease::SqliteLeaseStore;
 use leasehold_ledger::{FileFacts, LedgerError, verify_file};
-use leasehold_server::Edges;
+use leasehold_server::{BackendPair, Config, Edges, StartError};
 use leasehold_snapshot::{At, Restored, SnapshotContext, SnapshotInfo, SnapshotOptions, restore_to};
 use leasehold_types::{ErrorCode, LeaseKey};
 use tempfile::TempDir;
 
-use crate::{data_dir::DataDir, error::CliError};
+use crate::{data_dir::DataDir, environment, error::CliError, output::path_text};
 
 /// How many snapshots of a tenant are looked through: far more than sweeps leave.
 pub(super) const SNAPSHOTS_MAX: usize = 100_000;
@@ -22,7 +22,8 @@ pub(super) const SNAPSHOTS_MAX: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Store {
     context: SnapshotContext,
-    path: PathBuf,
+    /// Where it is, for people.
+    place: String,
     /// Files that go with this.
     scratch: TempDir,
 }
@@ -35,15 +36,19 @@ pub(super) struct Fetched {
 }
 
 impl Store {
-    pub(super) fn open(data_dir: &DataDir) -> Result<Self, CliError> {
-        let path = data_dir.store()?;
+    /// The store in `data_dir`, or else the one that the configuration names.
+    pub(super) fn open(config: Option<&Path>, data_dir: Option<&Path>) -> Result<Self, CliError> {
+        let edges = Edges::system();
+        let (blobs, place) = match data_dir {
+            Some(data_dir) => directory(data_dir)?,
+            None => configured(config, &edges)?,
+        };
         let failed = |source| CliError::Local { action: "write in", path: std::env::temp_dir(), source };
         let scratch = tempfile::tempdir().map_err(failed)?;
-        let edges = Edges::system();
         // Reading asks nobody who holds a tenant. The replicas' own lease store is neither made nor locked from here.
         let leases = SqliteLeaseStore::open(&scratch.path().join("leases.db"), Arc::clone(&edges.clock))?;
         let context = SnapshotContext {
-            blobs: Arc::new(DirectoryStore::open(&path)?),
+            blobs,
             leases: Arc::new(leases),
             clock: edges.clock,
             timer: edges.timer,
@@ -51,11 +56,11 @@ impl Store {
             points: edges.points,
             options: SnapshotOptions::default(),
         };
-        Ok(Self { context, path, scratch })
+        Ok(Self { context, place, scratch })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    pub(super) fn place(&self) -> &str {
+        &self.place
     }
 
     /// Where a snapshot may lie while it is checked.
@@ -88,6 +93,26 @@ impl Store {
             });
         }
         Ok(Fetched { restored, facts })
+    }
+}
+
+/// A store, and where it is.
+type Placed = (Arc<dyn BlobStore>, String);
+
+fn directory(data_dir: &Path) -> Result<Placed, CliError> {
+    let path = DataDir::open(data_dir)?.store()?;
+    Ok((Arc::new(DirectoryStore::open(&path)?), path_text(&path)))
+}
+
+fn configured(config: Option<&Path>, edges: &Edges) -> Result<Placed, CliError> {
+    let config = Config::load(config, environment::variables()).map_err(StartError::from)?;
+    match config.pair().map_err(StartError::from)? {
+        BackendPair::Embedded => directory(&config.data_dir),
+        BackendPair::Cloud { azure, .. } => {
+            let store = AzureStore::connect(azure.options(edges).map_err(StartError::from)?)?;
+            let place = store.place();
+            Ok((Arc::new(store), place))
+        }
     }
 }
 

@@ -8,18 +8,13 @@ use super::{
     document::{SnapshotDocument, Standing},
     store::{SNAPSHOTS_MAX, Store},
 };
-use crate::{
-    cli::SnapshotVerify,
-    error::CliError,
-    exit::Exit,
-    output::{Output, path_text},
-};
+use crate::{cli::SnapshotVerify, error::CliError, exit::Exit, output::Output};
 
 pub(super) async fn verify(store: &Store, args: &SnapshotVerify, output: Output) -> Result<Exit, CliError> {
     let key = &args.key;
     let found = store.list(key, SNAPSHOTS_MAX).await?;
     if found.is_empty() {
-        return Err(CliError::NoSnapshot { key: key.clone(), store: store.path().to_owned() });
+        return Err(CliError::NoSnapshot { key: key.clone(), store: store.place().to_owned() });
     }
     let bar = output.progress().things(&format!("verifying {key}"), found.len() as u64);
     let mut snapshots = Vec::with_capacity(found.len());
@@ -41,7 +36,7 @@ pub(super) async fn verify(store: &Store, args: &SnapshotVerify, output: Output)
     let damaged = snapshots.iter().filter(|snapshot| snapshot.state == Standing::Damaged).count();
     let document = json!({
         "key": key,
-        "store": path_text(store.path()),
+        "store": store.place(),
         "snapshots": snapshots,
         "damaged": damaged,
     });

@@ -1,12 +1,23 @@
-//! Two processes on one data directory are a fleet of two.
+//! Two processes on one pair of backends are a fleet of two.
 
-use crate::process::Replica;
+use crate::{
+    ground::{Ground, over_each_pair},
+    process::Replica,
+};
+
+over_each_pair!(what_another_replica_holds_is_asked_for_there);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_replica_holds_is_asked_for_there() {
+async fn in_development_a_process_takes_the_next_free_id() {
     let dir = tempfile::tempdir().unwrap();
     let (one, two) = (Replica::start(dir.path()).await, Replica::start(dir.path()).await);
     assert!(one.banner.contains("replica dev-1") && two.banner.contains("replica dev-2"));
+    one.write("acme/u", "k-1").await;
+    assert_eq!(two.append("acme/u", "k-2").await.assert(409).body["owner"], "dev-1");
+}
+
+async fn what_another_replica_holds_is_asked_for_there(ground: Ground) {
+    let (one, two) = (ground.start("dev-1").await, ground.start("dev-2").await);
     one.write("acme/u", "k-1").await;
 
     let held = two.append("acme/u", "k-2").await.assert(409);
@@ -20,7 +31,7 @@ async fn what_another_replica_holds_is_asked_for_there() {
     let status = two.tenant(["status", "acme/u", "--json"]).await.assert(0).document();
     assert_eq!((&status["state"], &status["position"]), (&"open".into(), &"1-1".into()));
 
-    let to = dir.path().join("u.db");
+    let to = ground.dir.path().join("u.db");
     two.tenant(["export", "acme/u", "--to", to.to_str().unwrap()]).await.assert(0);
     two.tenant(["snapshot", "acme/u"]).await.assert(0);
     two.tenant(["handoff", "acme/u"]).await.assert(0);

@@ -7,7 +7,16 @@ use leasehold_types::{Clock as _, SystemClock};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::process::{Replica, leasehold};
+use crate::{
+    ground::{Ground, over_each_pair},
+    process::{Replica, leasehold},
+};
+
+over_each_pair!(
+    after_a_sigterm_another_process_opens_at_once,
+    ctrl_c_is_not_held_up_by_who_follows,
+    a_crash_takes_the_unpublished_tail_and_salvage_has_it,
+);
 
 /// Far longer than anything here takes, even on a busy machine.
 const LONG_TTL: &[(&str, &str)] = &[("LEASEHOLD_TTL", "60s")];
@@ -21,27 +30,23 @@ fn make_unusable(data_dir: &Path, key: &str) {
     fs::write(&objects, b"in the way").unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn after_a_sigterm_another_process_opens_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let first = Replica::start_in(dir.path(), LONG_TTL).await;
+async fn after_a_sigterm_another_process_opens_at_once(ground: Ground) {
+    let first = ground.start_in("a", LONG_TTL).await;
     for name in ["k-1", "k-2"] {
         first.write("acme/u", name).await;
     }
     let before = SystemClock.now();
     let ended = first.stop().await.assert(0);
     assert_eq!(ended.out, "");
-    let second = Replica::start(dir.path()).await;
+    let second = ground.start("b").await;
     assert_eq!(second.names("acme/u").await, ["k-1", "k-2"]);
     let took = SystemClock.now().since(before);
     assert!(took < AT_ONCE, "{took:?}");
     second.stop().await.assert(0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_is_not_held_up_by_who_follows() {
-    let dir = tempfile::tempdir().unwrap();
-    let replica = Replica::start_in(dir.path(), LONG_TTL).await;
+async fn ctrl_c_is_not_held_up_by_who_follows(ground: Ground) {
+    let replica = ground.start_in("a", LONG_TTL).await;
     replica.write("acme/u", "k-1").await;
     let mut stream = replica.follow("acme/u").await;
     assert!(stream.chunk().await.unwrap().is_some());
@@ -103,26 +108,25 @@ async fn a_second_sigterm_abandons() {
     assert!(ended.err.contains("(abandoned on demand): acme/stuck"), "{ended:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_crash_takes_the_unpublished_tail_and_salvage_has_it() {
-    let dir = tempfile::tempdir().unwrap();
+async fn a_crash_takes_the_unpublished_tail_and_salvage_has_it(ground: Ground) {
     let environment =
         [("LEASEHOLD_TTL", "1s"), ("LEASEHOLD_MARGIN", "200ms"), ("LEASEHOLD_SNAPSHOT__EVERY", "0s")];
-    let replica = Replica::start_in(dir.path(), &environment).await;
+    let replica = ground.start_in("dev-1", &environment).await;
     replica.write("acme/u", "k-1").await;
     replica.tenant(["snapshot", "acme/u"]).await.assert(0);
     replica.write("acme/u", "k-2").await;
-    let data_dir = dir.path().to_str().unwrap();
+    let data_dir = ground.data_dir("dev-1");
+    let data_dir = data_dir.to_str().unwrap();
     let list = ["salvage", "list", "acme/u", "--data-dir", data_dir];
     assert!(leasehold(list).await.assert(0).out.contains("nothing of acme/u"), "it is open");
     replica.kill().await;
     assert!(leasehold(list).await.assert(0).out.contains("in-place"));
-    let early = dir.path().join("early.db");
+    let early = ground.dir.path().join("early.db");
     let export = ["salvage", "export", "acme/u", "--data-dir", data_dir, "--to", early.to_str().unwrap()];
     assert!(leasehold(export).await.assert(0).out.contains("up to 1-2"));
 
-    let next = Replica::start_in(dir.path(), &environment).await;
-    assert!(next.banner.contains("replica dev-1"), "the lock went with the process: {}", next.banner);
+    // The lock went with the process.
+    let next = ground.start_in("dev-1", &environment).await;
     // The old lease is another owner's, and runs out.
     eventually(PATIENCE, "the old lease runs out", async || {
         let answer = next.events("acme/u").await;
@@ -134,7 +138,7 @@ async fn a_crash_takes_the_unpublished_tail_and_salvage_has_it() {
 
     let listed = leasehold(list).await.assert(0);
     assert!(listed.out.lines().count() == 2 && !listed.out.contains("in-place"), "{listed:?}");
-    let tail = dir.path().join("tail.db");
+    let tail = ground.dir.path().join("tail.db");
     let export =
         ["salvage", "export", "acme/u", "--json", "--data-dir", data_dir, "--to", tail.to_str().unwrap()];
     let exported = leasehold(export).await.assert(0).document();

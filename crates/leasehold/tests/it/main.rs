@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and does not get ends it")]
 
+mod cloud;
 mod damage;
 mod data;
 mod doctor;
 mod fleet;
 mod full_disk;
+mod ground;
 mod impostor;
 mod interrupt;
 mod leaving;

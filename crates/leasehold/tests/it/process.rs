@@ -78,7 +78,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A running `serve --dev`; killed when it is dropped.
+/// A running `serve`; killed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Replica {
     child: Child,
@@ -92,7 +92,7 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// Starts one on a port of its own, and waits for its banner.
+    /// Starts a `serve --dev` on a port of its own, and waits for its banner.
     pub(crate) async fn start(data_dir: &Path) -> Self {
         Self::start_in(data_dir, &[]).await
     }
@@ -108,12 +108,18 @@ impl Replica {
         environment: &[(&str, &str)],
         arguments: &[&str],
     ) -> Self {
+        let serve = ["serve", "--dev", "--listen", "127.0.0.1:0", "--data-dir"].map(OsStr::new);
+        let arguments = arguments.iter().map(OsStr::new);
+        Self::spawn(serve.into_iter().chain([data_dir.as_os_str()]).chain(arguments), environment).await
+    }
+
+    /// Starts the `serve` that these arguments make, and waits for what it says of itself.
+    pub(crate) async fn spawn<A: AsRef<OsStr>>(
+        arguments: impl IntoIterator<Item = A>,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let mut command = command();
-        command
-            .args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(data_dir)
-            .args(arguments);
-        let mut child = command.envs(environment.iter().copied()).spawn().unwrap();
+        let mut child = command.args(arguments).envs(environment.iter().copied()).spawn().unwrap();
         let err = tokio::spawn(all_of(child.stderr.take().unwrap()));
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut banner = String::new();
@@ -173,4 +179,45 @@ async fn all_of(mut stream: ChildStderr) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).await.unwrap();
     text
+}
+
+/// A `serve` that has not come up; killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Starting {
+    child: Child,
+    lines: BufReader<ChildStderr>,
+    said: String,
+}
+
+impl Starting {
+    pub(crate) fn new<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Self {
+        let mut child = command().args(arguments).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap());
+        Self { child, lines, said: String::new() }
+    }
+
+    /// Reads its standard error stream until that holds `text`.
+    pub(crate) async fn until_says(&mut self, text: &str) {
+        let says = async {
+            while !self.said.contains(text) {
+                let len = self.lines.read_line(&mut self.said).await.unwrap();
+                assert!(len > 0, "it ended before it said {text}: {}", self.said);
+            }
+        };
+        within(PATIENCE, text, says).await;
+    }
+
+    pub(crate) fn terminate(&self) {
+        let pid = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+    }
+
+    pub(crate) async fn ended(mut self, limit: Duration) -> Ended {
+        let rest = async {
+            self.lines.read_to_string(&mut self.said).await.unwrap();
+            self.child.wait_with_output().await.unwrap()
+        };
+        let output = within(limit, "its end", rest).await;
+        Ended::new(output.status, text(output.stdout), self.said)
+    }
 }

@@ -53,6 +53,13 @@ impl Config {
                  (`openssl rand -hex 32`) and give every replica the file",
             );
         }
+        if self.endpoint.is_none() && self.listen_addr().ip().is_unspecified() {
+            return refuse(
+                "endpoint",
+                "it is not set, and `listen` is every address of this machine: say under which one the others reach it \
+                 (http://10.0.0.7:7400)",
+            );
+        }
         Ok(())
     }
 }

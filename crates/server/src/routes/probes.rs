@@ -13,7 +13,7 @@ use crate::{answer::Answer, app::AppState, problem::Problem, stage::Stage};
 /// How a replica stands.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `ok`, or with 503 `starting` or `draining`.
+    /// `ok`, or with 503 `starting`, `draining` or `cut_off`.
     #[schema(value_type = String)]
     status: &'static str,
 }
@@ -31,6 +31,9 @@ pub(crate) async fn health() -> Answer<Health> {
 }
 
 /// Whether the replica takes tenants.
+///
+/// One that the lease store has not answered for a ttl does not (`cut_off`): it can open nothing, and what it holds has lapsed. It keeps
+/// all of that, and serves on where the store answers again.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -38,12 +41,15 @@ pub(crate) async fn health() -> Answer<Health> {
     tag = "probes",
     responses(
         (status = 200, description = "It does", body = Health),
-        (status = 503, description = "Not yet, or not any more", body = Health),
+        (status = 503, description = "Not yet, not now, or not any more", body = Health),
     )
 )]
 pub(crate) async fn ready(State(app): State<AppState>) -> Response {
     let (code, status) = match app.stage.get() {
         Stage::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
+        Stage::Serving if app.heard.ago(app.clock.as_ref()) > app.config.ttl => {
+            (StatusCode::SERVICE_UNAVAILABLE, "cut_off")
+        }
         Stage::Serving => (StatusCode::OK, "ok"),
         Stage::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
     };

@@ -1,6 +1,6 @@
 //! Telling the fleet that this replica is there.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use leasehold_lease::Announced;
 
@@ -8,15 +8,31 @@ use crate::{StartError, app::App};
 
 /// How often a replica says that it is there, in parts of the ttl: one that missed two of three is still counted as alive.
 const PER_TTL: u32 = 3;
+/// What is waited beyond the end of a silence, so that the next look comes after it.
+const BEYOND: Duration = Duration::from_millis(20);
 
-/// The first announcement. It takes the row over from whoever had it: the node's lock proves that no other process on these stores
-/// is this replica.
+/// The first announcement.
+///
+/// Where the node's lock proves that no other process on these stores is this replica, it takes the row over from whoever had it. Else,
+/// on stores that other machines share, the id is its own once nobody was heard of under it for a ttl: a process that was killed is
+/// waited out, and one that lives is heard again meanwhile.
 pub(crate) async fn announce_first(app: &App) -> Result<(), StartError> {
-    match app.leases.announce(&app.announcement(), app.config.ttl, true).await? {
-        Announced::Accepted => Ok(()),
-        Announced::Taken { endpoint, .. } => {
-            Err(StartError::ReplicaIdTaken { replica: app.replica.clone(), endpoint })
+    let ttl = app.config.ttl;
+    // Had nobody spoken since the last look, the silence would be longer by what was waited; half of it allows for clocks that differ.
+    let mut silence_min = Duration::ZERO;
+    loop {
+        let announced = app.leases.announce(&app.announcement(), ttl, app.is_alone_with_its_id).await?;
+        let Announced::Taken { endpoint, seen_ago } = announced else {
+            app.heard.note(app.clock.as_ref());
+            return Ok(());
+        };
+        if seen_ago < silence_min {
+            return Err(StartError::ReplicaIdTaken { replica: app.replica.clone(), endpoint });
         }
+        let wait = ttl.saturating_sub(seen_ago) + BEYOND;
+        silence_min = seen_ago + wait / 2;
+        tracing::info!(replica = %app.replica, ?seen_ago, "this id was another process's: waiting for a ttl of silence");
+        app.timer.sleep(wait).await;
     }
 }
 
@@ -25,7 +41,7 @@ pub(crate) async fn keep_announcing(app: Arc<App>) -> StartError {
     loop {
         app.timer.sleep(app.entropy.jittered(app.config.ttl / PER_TTL)).await;
         match app.leases.announce(&app.announcement(), app.config.ttl, false).await {
-            Ok(Announced::Accepted) => {}
+            Ok(Announced::Accepted) => app.heard.note(app.clock.as_ref()),
             Ok(Announced::Taken { endpoint, .. }) => {
                 return StartError::ReplicaIdTaken { replica: app.replica.clone(), endpoint };
             }

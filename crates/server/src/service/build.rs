@@ -13,12 +13,19 @@ use leasehold_types::{Clock, Entropy, NoPoints, Points, ReplicaId, SystemClock, 
 use tokio::sync::Semaphore;
 
 use super::{
+    cloud,
     derivation::derivation_key,
     memory::sql_memory_max,
     node::{NodeLock, take_replica},
 };
 use crate::{
-    Config, StartError, app::App, bounds::Bound, metrics::Metrics, paused::Paused, stage::StageCell,
+    Config, StartError,
+    app::App,
+    bounds::Bound,
+    config::BackendPair,
+    metrics::Metrics,
+    paused::Paused,
+    stage::{LastHeard, StageCell},
 };
 
 /// Time, randomness and who is told of each step, handed in.
@@ -57,6 +64,15 @@ pub struct Stores {
 }
 
 impl Stores {
+    /// Those that `config` names. The cloud pair's tables are brought to this build's version first, unless `config` says not to; a store
+    /// that is away is asked again for half a minute.
+    pub async fn open(config: &Config, edges: &Edges) -> Result<Self, StartError> {
+        match config.pair()? {
+            BackendPair::Embedded => Self::embedded(config, edges),
+            BackendPair::Cloud { postgres, azure } => cloud::open(postgres, azure, edges).await,
+        }
+    }
+
     /// The embedded ones in the data directory, which every process of this machine may share.
     pub fn embedded(config: &Config, edges: &Edges) -> Result<Self, StartError> {
         let failed = |source| StartError::Local { action: "create", path: config.data_dir.clone(), source };
@@ -84,20 +100,25 @@ impl Service {
     pub async fn build(config: Config) -> Result<Self, StartError> {
         leasehold_ledger::limit_memory(sql_memory_max()).map_err(StartError::Memory)?;
         let edges = Edges::system();
-        let stores = Stores::embedded(&config, &edges)?;
+        config.check()?;
+        config.check_serving()?;
+        let stores = Stores::open(&config, &edges).await?;
         Self::build_with(config, edges, stores).await
     }
 
-    /// The same with these edges and stores, for a program that embeds the service and bounds its memory itself.
+    /// The same with these edges and stores, for a program that embeds the service and bounds its memory itself. That others share the
+    /// stores from other machines is what `config` says: by naming the cloud pair.
     pub async fn build_with(mut config: Config, edges: Edges, stores: Stores) -> Result<Self, StartError> {
         config.check()?;
+        config.check_serving()?;
+        let is_embedded = matches!(config.pair()?, BackendPair::Embedded);
         config.data_dir = absolute(&config.data_dir)?;
         let Stores { leases, blobs } = stores;
         let (replica, lock) = take_replica(&config)?;
         let node_dir = config.node_dir(&replica);
         let scratch = fresh_scratch(&node_dir)?;
-        let derivation =
-            derivation_key(&config.derivation_key_path(), &edges.entropy, leases.as_ref()).await?;
+        let maker = is_embedded.then_some(edges.entropy.as_ref());
+        let derivation = derivation_key(&config.derivation_key_path(), maker, leases.as_ref()).await?;
         let metrics = Arc::new(Metrics::new());
         let backends = Backends {
             leases: Arc::clone(&leases),
@@ -123,6 +144,8 @@ impl Service {
             derivation,
             metrics,
             stage: StageCell::default(),
+            heard: LastHeard::default(),
+            is_alone_with_its_id: is_embedded,
             paused: Paused::new(limits.open_tenants_max),
             in_flight: Bound::new(
                 "requests are at work",

@@ -1,4 +1,6 @@
 //! The derivation key: made once, kept in a file, bound to the lease store.
+//!
+//! A machine that keeps everything makes its key at the first start. What many machines share is given to each of them.
 
 use std::{
     io::{self, Write as _},
@@ -10,15 +12,16 @@ use leasehold_types::{DerivationKey, Entropy};
 
 use crate::StartError;
 
-/// The key in `path`, made there if there is none yet, and the one that `leases` was bound to.
+/// The key in `path`, which is the one that `leases` was bound to. Where there is none it is made of `maker`, if there is one.
 pub(crate) async fn derivation_key(
     path: &Path,
-    entropy: &Entropy,
+    maker: Option<&Entropy>,
     leases: &dyn LeaseStore,
 ) -> Result<DerivationKey, StartError> {
-    let key = match read(path)? {
-        Some(key) => key,
-        None => make(path, entropy)?,
+    let key = match (read(path)?, maker) {
+        (Some(key), _) => key,
+        (None, Some(entropy)) => make(path, entropy)?,
+        (None, None) => return Err(StartError::NoDerivationKey { path: path.to_owned() }),
     };
     let found = key.fingerprint();
     let kept = leases.bind_derivation_key(&found).await?;

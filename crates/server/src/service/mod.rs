@@ -4,6 +4,7 @@ mod announcer;
 mod banner;
 mod bind;
 mod build;
+mod cloud;
 mod derivation;
 mod memory;
 mod node;

@@ -49,7 +49,13 @@ impl Service {
             app.endpoint = endpoint_of(addr);
         }
         let app = Arc::new(app);
-        announce_first(&app).await?;
+        tokio::select! {
+            announced = announce_first(&app) => announced?,
+            _ = next(&mut shutdown) => {
+                retire(&app).await;
+                return Ok(());
+            }
+        }
         app.router.spawn_housekeeping();
         let (stop, stopped) = watch::channel(false);
         let mut server = tokio::spawn(serve(Arc::clone(&app), listener, stopped));
@@ -71,15 +77,19 @@ impl Service {
             _ = &mut server => {}
             () = app.timer.sleep(CONNECTIONS_END_MAX) => server.abort(),
         }
-        if let Err(error) = app.leases.retire(&app.replica, app.instance).await {
-            tracing::warn!(%error, "the fleet could not be told that this replica is gone");
-        }
+        retire(&app).await;
         drop(lock);
         match (report, taken) {
             (Some(report), _) => Err(report.into()),
             (None, Some(taken)) => Err(taken.into()),
             (None, None) => Ok(()),
         }
+    }
+}
+
+async fn retire(app: &App) {
+    if let Err(error) = app.leases.retire(&app.replica, app.instance).await {
+        tracing::warn!(%error, "the fleet could not be told that this replica is gone");
     }
 }
 

@@ -4,11 +4,11 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use leasehold_blob::BlobStore;
 use leasehold_lease::LeaseStore;
-use leasehold_server::{Edges, Stores};
+use leasehold_server::{Config, Edges, Stores};
 use leasehold_testkit::{BlobOp, FaultyBlobs, FaultyLeases};
 use serde_json::json;
 
-use crate::served::{Served, config_in, path_of, soon};
+use crate::served::{Served, config_in, eventually, path_of, soon};
 
 const TENANT: &str = "acme/user-1";
 
@@ -20,9 +20,14 @@ struct Faulty {
 }
 
 async fn faulty() -> Faulty {
+    faulty_with(|_| {}).await
+}
+
+async fn faulty_with(change: impl FnOnce(&mut Config)) -> Faulty {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config_in(dir.path());
     config.snapshot.every = Duration::ZERO;
+    change(&mut config);
     let stores = Stores::embedded(&config, &Edges::system()).unwrap();
     let (blobs, leases) = (FaultyBlobs::new(stores.blobs), FaultyLeases::new(stores.leases));
     let stores = Stores {
@@ -52,6 +57,26 @@ async fn a_store_that_is_away_costs_no_acknowledged_write() {
 }
 
 #[tokio::test]
+async fn a_replica_that_the_lease_store_does_not_answer_is_not_ready_and_keeps_what_it_holds() {
+    let Faulty { served, leases, .. } = &faulty_with(|config| {
+        config.ttl = Duration::from_secs(2);
+        config.margin = Duration::from_millis(500);
+    })
+    .await;
+    served.append(TENANT, "a").await;
+    leases.down(true);
+    // Three announcements in a row were lost by then, and what it holds has lapsed.
+    eventually("cut off", async || served.get("/readyz").await.json()["status"] == "cut_off").await;
+    served.get("/readyz").await.ok(503);
+    served.get("/healthz").await.ok(200);
+    leases.down(false);
+    eventually("ready again", async || served.get("/readyz").await.status == 200).await;
+    eventually("it serves again", async || served.get(&path_of(TENANT)).await.json()["state"] == "open")
+        .await;
+    assert_eq!(served.append(TENANT, "b").await, "1-2", "in the same epoch, with what was not published");
+}
+
+#[tokio::test]
 async fn who_hangs_up_does_not_stop_a_forget() {
     let Faulty { served, blobs, leases: _, _dir } = faulty().await;
     served.append(TENANT, "a").await;
@@ -62,7 +87,7 @@ async fn who_hangs_up_does_not_stop_a_forget() {
     caller.abort();
     assert!(caller.await.unwrap_err().is_cancelled());
     held.release();
-    crate::served::eventually("forgotten, with a receipt", async || {
+    eventually("forgotten, with a receipt", async || {
         let seen = served.get(&path_of(TENANT)).await.json();
         seen["receipt"]["objects_deleted"].as_u64().is_some_and(|objects| objects > 0)
     })

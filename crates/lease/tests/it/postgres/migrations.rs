@@ -48,12 +48,28 @@ async fn the_written_schema_is_the_sum_of_the_migrations() {
 #[tokio::test]
 async fn migrating_twice_changes_nothing() {
     let schema = Schema::unmade(Way::Direct).await;
-    assert_eq!(PostgresLeaseStore::migrate(&schema.options).await.unwrap(), ["V1__lease"]);
+    let migration = PostgresLeaseStore::migrate(&schema.options).await.unwrap();
+    assert_eq!((migration.from, migration.to, migration.applied), (0, 1, vec!["V1__lease".to_owned()]));
     let history = "SELECT string_agg(h::text, ',') FROM @.schema_history h".replace('@', schema.name());
     let history = || async { schema.admin.query_one(&history, &[]).await.unwrap().get::<_, String>(0) };
     let (before, tables) = (history().await, described(&schema).await);
-    assert!(PostgresLeaseStore::migrate(&schema.options).await.unwrap().is_empty());
+    let migration = PostgresLeaseStore::migrate(&schema.options).await.unwrap();
+    assert_eq!((migration.from, migration.to, migration.applied), (1, 1, vec![]));
     assert_eq!((history().await, described(&schema).await), (before, tables));
+}
+
+#[tokio::test]
+async fn a_rehearsal_finds_what_is_to_do_and_leaves_nothing() {
+    let schema = Schema::unmade(Way::Direct).await;
+    for _ in 0..2 {
+        let migration = PostgresLeaseStore::rehearse_migration(&schema.options).await.unwrap();
+        assert_eq!((migration.from, migration.to, migration.applied.len()), (0, 1, 1));
+        let is_there = "SELECT count(*) FROM pg_namespace WHERE nspname = '@'";
+        assert_eq!(schema.number(is_there).await, 0);
+    }
+    PostgresLeaseStore::migrate(&schema.options).await.unwrap();
+    let migration = PostgresLeaseStore::rehearse_migration(&schema.options).await.unwrap();
+    assert_eq!((migration.from, migration.to, migration.applied.len()), (1, 1, 0));
 }
 
 async fn race(way: Way) {
@@ -63,7 +79,11 @@ async fn race(way: Way) {
         tokio::spawn(async move { PostgresLeaseStore::migrate(&options).await })
     });
     let applied = join_all(racers).await.into_iter().map(|racer| racer.unwrap().unwrap());
-    assert_eq!(applied.filter(|applied| !applied.is_empty()).count(), 1, "one of them made the tables");
+    assert_eq!(
+        applied.filter(|migration| !migration.applied.is_empty()).count(),
+        1,
+        "one of them made the tables"
+    );
     schema.store().await;
 }
 
@@ -112,7 +132,7 @@ async fn a_step_that_fails_leaves_nothing_behind() {
     let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = '@'";
     assert_eq!(schema.number(tables).await, 1);
     schema.run("DROP TABLE @.settings").await;
-    assert_eq!(PostgresLeaseStore::migrate(&schema.options).await.unwrap().len(), 1);
+    assert_eq!(PostgresLeaseStore::migrate(&schema.options).await.unwrap().applied.len(), 1);
 }
 
 #[tokio::test]

@@ -86,7 +86,10 @@ async fn the_documented_grants_are_enough_for_every_call() {
     store.retire(&replica, said.instance).await.unwrap();
     assert_eq!(store.bind_derivation_key("f").await.unwrap(), "f");
 
-    assert!(PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap().is_empty(), "nothing to do");
+    assert!(
+        PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap().applied.is_empty(),
+        "nothing to do"
+    );
     role.end().await;
 }
 
@@ -120,7 +123,7 @@ async fn an_administrators_schema_is_filled_by_its_owner() {
     let error = PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap_err();
     assert!(matches!(error, LeaseError::Denied { .. }), "it may not make a schema: {error:?}");
     role.schema.run(&format!("CREATE SCHEMA @ AUTHORIZATION {}", role.name)).await;
-    assert_eq!(PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap().len(), 1);
+    assert_eq!(PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap().applied.len(), 1);
     PostgresLeaseStore::connect(role.options(PASSWORD)).await.unwrap();
     role.end().await;
 }
