@@ -1,0 +1,83 @@
+{{- define "leasehold.tomlValue" -}}
+{{- if kindIs "string" . -}}
+{{ toJson . }}
+{{- else if kindIs "bool" . -}}
+{{ . }}
+{{- else -}}
+{{ int64 . }}
+{{- end -}}
+{{- end -}}
+
+{{- /* Where a file of the projected volume is seen. */ -}}
+{{- define "leasehold.file" -}}
+/etc/leasehold/{{ . }}
+{{- end -}}
+
+{{- /* The files that are secrets or roots, as sources of the projected volume, for whoever's connection string `urlSecret` and `urlKey` name. */ -}}
+{{- define "leasehold.secretSources" -}}
+{{- $values := .root.Values -}}
+- secret:
+    name: {{ .urlSecret }}
+    items:
+      - key: {{ .urlKey }}
+        path: postgres-url
+{{- if has $values.azure.wayIn (list "connection-string" "account-key" "sas") }}
+- secret:
+    name: {{ $values.azure.existingSecret }}
+    items:
+      - key: {{ $values.azure.key }}
+        path: azure-{{ $values.azure.wayIn }}
+{{- end }}
+{{- with $values.postgres.rootCertificates.existingConfigMap }}
+- configMap:
+    name: {{ . }}
+    items:
+      - key: {{ $values.postgres.rootCertificates.key }}
+        path: postgres-ca.crt
+{{- end }}
+{{- end -}}
+
+{{- /* The configuration file: what the values say, and over it what the chart knows by itself. */ -}}
+{{- define "leasehold.toml" -}}
+{{- trim (include "leasehold.tomlText" .) -}}
+{{- end -}}
+
+{{- define "leasehold.tomlText" -}}
+{{- include "leasehold.checks" . -}}
+{{- $values := .Values -}}
+{{- $config := deepCopy $values.config -}}
+{{- $_ := set $config "listen" (printf "%s:%d" $values.service.listenHost (int $values.service.port)) -}}
+{{- $_ := set $config "data_dir" "/var/lib/leasehold" -}}
+{{- $_ := set $config "derivation_key_file" (include "leasehold.file" "derivation-key") -}}
+{{- $postgres := $config.postgres -}}
+{{- $_ := set $postgres "url_file" (include "leasehold.file" "postgres-url") -}}
+{{- $_ := set $postgres "migrate" (eq $values.migration.by "replica") -}}
+{{- if $values.postgres.rootCertificates.existingConfigMap -}}
+{{- $_ := set $postgres "sslrootcert" (include "leasehold.file" "postgres-ca.crt") -}}
+{{- end -}}
+{{- $azure := $config.azure -}}
+{{- $way := $values.azure.wayIn -}}
+{{- if eq $way "workload-identity" -}}
+{{- $_ := set $azure "identity" "workload" -}}
+{{- else if eq $way "managed-identity" -}}
+{{- $_ := set $azure "identity" "managed" -}}
+{{- with $values.azure.clientId -}}{{- $_ := set $azure "client_id" . -}}{{- end -}}
+{{- else -}}
+{{- $_ := set $azure (printf "%s_file" ($way | replace "-" "_")) (include "leasehold.file" (printf "azure-%s" $way)) -}}
+{{- end -}}
+{{- if not $azure.account -}}{{- $_ := unset $azure "account" -}}{{- end -}}
+{{- range $key, $value := $config -}}
+{{- if not (kindIs "map" $value) }}
+{{ $key }} = {{ include "leasehold.tomlValue" $value }}
+{{- end -}}
+{{- end -}}
+{{- range $section, $keys := $config -}}
+{{- if kindIs "map" $keys }}
+
+[{{ $section }}]
+{{- range $key, $value := $keys }}
+{{ $key }} = {{ include "leasehold.tomlValue" $value }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

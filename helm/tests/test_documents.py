@@ -1,0 +1,55 @@
+"""What is written down beside the chart is so."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+import chart
+from chart import ROOT
+
+README = ROOT / "helm" / "README.md"
+
+
+def leaves(values: dict[str, Any], before: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{before}{key}.")
+        else:
+            yield before + key
+
+
+def test_the_chart_installs_this_build() -> None:
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    assert chart.loaded().metadata["appVersion"] == workspace["version"]
+
+
+def test_the_table_names_every_value() -> None:
+    _, table = README.read_text().split("\n## Values\n")
+    named = set(re.findall(r"^\| `([A-Za-z_.]+)`", table, re.MULTILINE))
+    known = set(leaves(chart.loaded().values))
+    assert named == {name for name in known if not name.startswith("config.")} | {"config"}
+
+
+def test_the_schema_knows_every_default_and_every_section_is_closed() -> None:
+    def look(schema: dict[str, Any], values: dict[str, Any], path: str) -> None:
+        assert schema["additionalProperties"] is False, path
+        for key, value in values.items():
+            below = schema["properties"][key]
+            if isinstance(value, dict) and "properties" in below:
+                look(below, value, f"{path}.{key}")
+
+    look(chart.schema(), chart.loaded().values, "")
+
+
+def test_the_values_of_the_readme_install() -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 2
+    first, *others = [yaml.safe_load(block) for block in blocks]
+    chart.render(first)
+    for other in others:
+        chart.render(chart.merged(first, other))
