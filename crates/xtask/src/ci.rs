@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
-use crate::{XtaskError, documents, house, layers, suites, tool::Cargo, workspace::Workspace};
+use crate::{XtaskError, chart, documents, house, layers, suites, tool::Cargo, workspace::Workspace};
 
-const STEPS: usize = 5;
+const STEPS: usize = 6;
 
 fn header(step: usize, title: &str) {
     println!("\n=== {step}/{STEPS} {title} ===");
@@ -26,7 +26,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), XtaskError> {
     header(4, "documentation");
     cargo.run_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
 
-    header(5, "tests");
+    header(5, "chart");
+    chart::run(workspace, None)?;
+
+    header(6, "tests");
     suites::run(workspace, &[])
 }
 

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{XtaskError, beside, ci, contract, suites, workspace::Workspace};
+use crate::{XtaskError, beside, chart, ci, contract, suites, workspace::Workspace};
 
 /// Starts what the suites need and runs them.
 #[derive(Debug, Parser)]
@@ -32,7 +32,13 @@ enum Verb {
         #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(crate::rows::PAIRS))]
         pair: Option<String>,
     },
-    /// Everything that a change must pass: format, lints, documentation, layers, house rules, then `test`
+    /// Renders the Helm chart by Helm's own engine over a table of values, and holds what it renders to Kubernetes' schemas and
+    /// to the binary
+    Chart {
+        /// Only the tests that pytest selects by this: `cargo xtask chart refused`
+        filter: Option<String>,
+    },
+    /// Everything that a change must pass: format, lints, documentation, layers, house rules, `chart`, then `test`
     Ci,
     /// Starts the servers that the suites need, runs a command that is told their addresses, and stops them:
     /// `cargo xtask services -- cargo nextest run --package leasehold-lease`
@@ -54,6 +60,7 @@ pub fn run(cli: &Cli) -> Result<(), XtaskError> {
             contract::run(&workspace, &contract::Plan { repeat: *repeat, busy: *busy, pair: pair.as_deref() })
         }
         Verb::Services { command } => beside::run(&workspace, command),
+        Verb::Chart { filter } => chart::run(&workspace, filter.as_deref()),
         Verb::Ci => ci::run(&workspace),
         Verb::Rules => ci::rules(&workspace),
     }

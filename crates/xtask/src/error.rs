@@ -38,6 +38,18 @@ pub enum XtaskError {
         /// Why it could not be installed.
         source: Box<XtaskError>,
     },
+    /// What the chart is tested with is missing and could not be installed.
+    #[error(
+        "the chart's tests need Python 3.11 or later with its venv module (another one than `python3` by PYTHON), and from PyPI \
+         helm-python-sdk, kubernetes-validate and the rest of helm/tests/requirements.txt: they could not be installed"
+    )]
+    NoChartTools {
+        /// Why.
+        source: Box<XtaskError>,
+    },
+    /// Cargo built the binary and did not say where it is.
+    #[error("cargo did not say where it put the binary `leasehold`")]
+    NoBinary,
     /// The test runner's list of tests has another form than this program reads.
     #[error("failed to read the test runner's list of tests")]
     List(#[source] serde_json::Error),
@@ -51,6 +63,14 @@ pub enum XtaskError {
     #[error("failed to read {path}")]
     Read {
         /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file below the target directory could not be written.
+    #[error("failed to write {path}")]
+    Write {
+        /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,

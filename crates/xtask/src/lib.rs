@@ -10,6 +10,7 @@
 
 mod beside;
 mod busy;
+mod chart;
 mod ci;
 mod cli;
 mod contract;
