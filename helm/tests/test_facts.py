@@ -116,7 +116,9 @@ def test_probes_ask_what_they_should(case: Case) -> None:
     asked = {kind: container[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "liveness", "readiness")}
     assert asked == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
     startup = container["startupProbe"]
-    assert startup["periodSeconds"] * startup["failureThreshold"] >= 600
+    # Ten minutes, and twice the ttl that an id may have to be silent for.
+    seconds = startup["periodSeconds"] * startup["failureThreshold"]
+    assert seconds * 1_000 >= 600_000 + 2 * milliseconds(values_of(case)["config"]["ttl"])
 
 
 def beyond_grace_seconds() -> int:
@@ -178,6 +180,8 @@ def test_an_eviction_leaves_somebody(case: Case) -> None:
     replicas = scalers[0]["spec"]["minReplicas"] if scalers else workload["replicas"]
     budget = release.one("PodDisruptionBudget")["spec"]
     assert budget["maxUnavailable"] < max(replicas, 2)
+    # Without its database every replica is unready and holds what it acknowledged.
+    assert budget["unhealthyPodEvictionPolicy"] == "IfHealthyBudget"
     assert selects(budget["selector"]["matchLabels"], workload["template"]["metadata"]["labels"])
 
 
