@@ -14,6 +14,7 @@ mod interrupt;
 mod leaving;
 mod offline;
 mod process;
+mod readme;
 mod starting;
 mod terminal;
 mod usage;

@@ -10,7 +10,7 @@ use crate::{ConfigError, Edges, config::load::environment_of};
 
 const URL: (&str, &str) = ("postgres.url", "postgres://app:hunter2@db.internal/main");
 const CONTAINER: (&str, &str) = ("azure.container", "images");
-const ACCOUNT: (&str, &str) = ("azure.account", "acmeledgers");
+const ACCOUNT: (&str, &str) = ("azure.account", "acmeimages");
 const KEY: (&str, &str) = ("azure.account_key", "aHVudGVyMg==");
 
 /// A cloud pair to which nothing is missing.
@@ -388,4 +388,75 @@ fn serving_on_the_cloud_pair_takes_an_id_a_key_and_no_development() {
     }
     let said = Config { dev: true, ..with("") }.check_serving().unwrap_err().to_string();
     assert!(said.contains("`postgres`") && said.contains("--dev"), "{said}");
+}
+
+const EXAMPLE: &str = include_str!("../../../../leasehold.example.toml");
+
+/// A setting of the example: its key, what is written there, and whether that is no default.
+struct Shown<'a> {
+    key: String,
+    text: &'a str,
+    is_example: bool,
+}
+
+/// The settings of the example in their order. Prose begins with `# `, a setting with `#` and its name.
+fn shown() -> Vec<Shown<'static>> {
+    let mut section = String::new();
+    let mut settings = Vec::new();
+    for line in EXAMPLE.lines() {
+        if let Some(name) = line.trim_start_matches('#').strip_prefix('[') {
+            section = format!("{}.", name.trim_end_matches(']'));
+            continue;
+        }
+        let Some(setting) = line.strip_prefix('#').filter(|rest| !rest.is_empty() && !rest.starts_with(' '))
+        else {
+            assert!(line.is_empty() || line.starts_with('#'), "{line}");
+            continue;
+        };
+        let (name, rest) = setting.split_once(" = ").unwrap();
+        let (text, is_example) = match rest.split_once(" # no default") {
+            Some((text, _)) => (text, true),
+            None => (rest, false),
+        };
+        settings.push(Shown { key: format!("{section}{name}"), text, is_example });
+    }
+    settings
+}
+
+#[test]
+fn the_example_shows_every_key_and_nothing_else() {
+    let keys: Vec<String> = shown().into_iter().map(|shown| shown.key).collect();
+    assert_eq!(keys, CONFIG_KEYS.iter().map(|(key, _)| *key).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_example_loads_and_says_nothing_but_the_defaults() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("leasehold.toml");
+    std::fs::write(&path, EXAMPLE).unwrap();
+    assert_eq!(Config::load(Some(&path), []).unwrap(), Config::default());
+
+    let loaded = |more: &str, is_cloud: bool| {
+        let base = CLOUD.iter().filter(|(key, _)| is_cloud && !more.starts_with(&format!("{key} ")));
+        let base = base.map(|(key, text)| format!("{key} = {text:?}\n")).collect::<Vec<_>>().concat();
+        std::fs::write(&path, format!("{base}{more}\n")).unwrap();
+        let mut config = Config::load(Some(&path), [])?;
+        // What nobody set is chosen where it is used.
+        config.listen = Some(config.listen_addr());
+        if let Some(postgres) = &mut config.postgres {
+            postgres.sslmode = postgres.sslmode.or(Some(TlsMode::Prefer));
+        }
+        Ok::<_, ConfigError>(config)
+    };
+    for Shown { key, text, is_example } in shown() {
+        let is_cloud = key.starts_with("postgres.") || key.starts_with("azure.");
+        let without = loaded("", is_cloud).unwrap();
+        match (loaded(&format!("{key} = {text}"), is_cloud), is_example) {
+            (Ok(with), true) => assert_ne!(with, without, "{key}: the example is the default"),
+            (Ok(with), false) => assert_eq!(with, without, "{key}: not the default"),
+            // A file that is not there, or another way in beside the one that is.
+            (Err(error), true) => assert!(error.to_string().contains("cannot be used"), "{key}: {error}"),
+            (Err(error), false) => panic!("{key}: {error}"),
+        }
+    }
 }

@@ -2,9 +2,11 @@
 
 use std::{fmt::Write as _, path::Path, process::Stdio};
 
+use leasehold_server::Stores;
+use leasehold_testkit::{CloudPair, Pair as _};
 use tokio::{io::AsyncWriteExt as _, process::Command};
 
-use crate::served::{Served, soon};
+use crate::served::{Served, config_in, soon};
 
 const HEADING: &str = "## A first session";
 /// The address that the README shows; the test puts its own there.
@@ -75,12 +77,23 @@ fn an_ellipsis_stands_for_any_characters() {
 
 #[tokio::test]
 async fn the_first_session_goes_as_it_is_shown() {
+    goes_as_it_is_shown(Served::alone().await).await;
+}
+
+#[tokio::test]
+async fn the_first_session_goes_the_same_on_the_cloud_pair() {
+    let pair = CloudPair::real_time().await;
+    let dir = tempfile::tempdir().unwrap();
+    let stores = Stores { leases: pair.leases(), blobs: pair.blobs() };
+    goes_as_it_is_shown(Served::start_on(config_in(dir.path()), stores).await).await;
+}
+
+async fn goes_as_it_is_shown(served: Served) {
     let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status().await;
     assert!(
         curl.is_ok_and(|status| status.success()),
         "the README's session needs curl, and there is none on the PATH"
     );
-    let served = Served::alone().await;
     let address = served.url.strip_prefix("http://").unwrap().to_owned();
     let steps = session();
     assert!(steps.len() >= 9, "{} steps", steps.len());
