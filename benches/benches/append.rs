@@ -1,59 +1,36 @@
 //! An append through the guard, beside the same rows written by the same statement on a connection without one.
 //!
-//! `cargo bench -p leasehold-benches`. Trust the ratios of one run, not its absolutes.
+//! `cargo bench -p leasehold-benches --bench append`. Trust the ratios of one run, not its absolutes.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot start has nothing to measure")]
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use leasehold_benches::Replica;
-use leasehold_ledger::{Json, NewEvent};
-use rusqlite::Connection;
+use std::{env, fs, path::PathBuf, time::Duration};
+
+use criterion::{Criterion, Throughput};
+use leasehold_benches::{BenchError, RawLedger, Replica, Table, event, ratio, show};
 use tokio::runtime::Runtime;
 
-const PAYLOAD: &str = r#"{"text":"a message of the length that messages have, more or less","n":17}"#;
+const ONE: &str = "append one";
+const MANY: &str = "append by 32 callers";
+const CALLERS: usize = 32;
 
-fn event() -> NewEvent {
-    NewEvent::new("message", "agent").with_payload(Json::parse(PAYLOAD).expect("a literal"))
-}
-
-/// A ledger's file, closed by its tenure, on a connection of our own with the settings of the guarded one.
-fn raw(runtime: &Runtime) -> (Replica, Connection) {
-    let replica = runtime.block_on(async { Replica::start() }).expect("a replica");
-    let handle = runtime.block_on(replica.open("raw")).expect("a tenant");
-    runtime.block_on(handle.append(vec![event()])).expect("an append");
-    let from = leasehold_ledger::ledger_path(&leasehold_tenure::tenant_root(
-        &replica.router.options().state_root,
-        handle.key(),
-    ));
-    runtime.block_on(handle.abandon()).expect("an abandon");
-    let connection = Connection::open(from).expect("the ledger's file");
-    connection
-        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON")
-        .expect("pragmas");
-    (replica, connection)
-}
-
-fn insert(connection: &Connection) {
-    connection.execute_batch("BEGIN IMMEDIATE").expect("begin");
-    connection
-        .prepare_cached("INSERT INTO events (ts, actor, kind, payload) VALUES (?1, ?2, ?3, ?4)")
-        .and_then(|mut insert| insert.execute((1_790_000_000_000_i64, "agent", "message", PAYLOAD)))
-        .expect("insert");
-    connection.execute_batch("COMMIT").expect("commit");
-}
+const RAW: &str = "raw connection";
+const RUN: &str = "guarded run";
+const LONE: &str = "group commit, one caller";
+const GROUP: &str = "group commit";
 
 fn one_at_a_time(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
-    let mut group = criterion.benchmark_group("append one");
+    let mut group = criterion.benchmark_group(ONE);
     group.throughput(Throughput::Elements(1));
 
-    let (_replica, connection) = raw(&runtime);
-    group.bench_function("raw connection", |bench| bench.iter(|| insert(&connection)));
+    let raw = RawLedger::make(&runtime).expect("a raw connection");
+    group.bench_function(RAW, |bench| bench.iter(|| raw.insert().expect("an insert")));
 
     let replica = runtime.block_on(async { Replica::start() }).expect("a replica");
     let handle = runtime.block_on(replica.open("guarded")).expect("a tenant");
     let batch = [event()];
-    group.bench_function("guarded run", |bench| {
+    group.bench_function(RUN, |bench| {
         bench.iter(|| {
             handle
                 .run(|view| view.append(&batch))
@@ -61,26 +38,25 @@ fn one_at_a_time(criterion: &mut Criterion) {
                 .expect("an append")
         });
     });
-    group.bench_function("group commit, one caller", |bench| {
+    group.bench_function(LONE, |bench| {
         bench.iter(|| runtime.block_on(handle.append(vec![event()])).expect("an append"));
     });
     group.finish();
 }
 
 fn many_at_a_time(criterion: &mut Criterion) {
-    const CALLERS: usize = 32;
     let runtime = Runtime::new().expect("a runtime");
-    let mut group = criterion.benchmark_group("append by 32 callers");
+    let mut group = criterion.benchmark_group(MANY);
     group.throughput(Throughput::Elements(CALLERS as u64));
 
-    let (_replica, connection) = raw(&runtime);
-    group.bench_function("raw connection, one after the other", |bench| {
-        bench.iter(|| (0..CALLERS).for_each(|_| insert(&connection)));
+    let raw = RawLedger::make(&runtime).expect("a raw connection");
+    group.bench_function(RAW, |bench| {
+        bench.iter(|| (0..CALLERS).map(|_| raw.insert().expect("an insert")).max());
     });
 
     let replica = runtime.block_on(async { Replica::start() }).expect("a replica");
     let handle = runtime.block_on(replica.open("guarded")).expect("a tenant");
-    group.bench_function("group commit", |bench| {
+    group.bench_function(GROUP, |bench| {
         bench.iter(|| {
             let appends = (0..CALLERS).map(|_| handle.append(vec![event()]));
             runtime.block_on(futures::future::try_join_all(appends)).expect("appends")
@@ -89,5 +65,35 @@ fn many_at_a_time(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, one_at_a_time, many_at_a_time);
-criterion_main!(benches);
+/// The median that was measured, from criterion's own record.
+fn measured(group: &str, function: &str) -> Result<Duration, BenchError> {
+    let home = env::var_os("CRITERION_HOME").map_or_else(|| PathBuf::from("target/criterion"), PathBuf::from);
+    let record = home.join(group).join(function).join("new/estimates.json");
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(record)?)?;
+    let nanos = record["median"]["point_estimate"].as_f64().ok_or("no median in criterion's record")?;
+    Ok(Duration::from_secs_f64(nanos / 1e9))
+}
+
+fn table() -> Result<(), BenchError> {
+    let mut table = Table::new("append", &["what", "time", "of the raw connection's throughput", "aim"]);
+    let rows = [
+        (ONE, RAW, "raw connection, one append", ""),
+        (ONE, RUN, "`Handle::run`, one append (gate, transaction, gate, commit, gate)", "0.95"),
+        (ONE, LONE, "`Handle::append`, one caller (a hop to a thread that may block, and back)", ""),
+        (MANY, RAW, "raw connection, 32 appends one after the other", ""),
+        (MANY, GROUP, "`Handle::append`, 32 callers at the same time (group commit)", ""),
+    ];
+    for (group, function, what, aim) in rows {
+        let (time, raw) = (measured(group, function)?, measured(group, RAW)?);
+        table.row(&[what, &show(time), &ratio(raw.as_secs_f64(), time.as_secs_f64()), aim]);
+    }
+    table.keep()
+}
+
+fn main() -> Result<(), BenchError> {
+    let mut criterion = Criterion::default().configure_from_args();
+    one_at_a_time(&mut criterion);
+    many_at_a_time(&mut criterion);
+    criterion.final_summary();
+    table()
+}

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{XtaskError, beside, chart, ci, contract, suites, workspace::Workspace};
+use crate::{XtaskError, bench, beside, chart, ci, contract, suites, workspace::Workspace};
 
 /// Starts what the suites need and runs them.
 #[derive(Debug, Parser)]
@@ -40,6 +40,12 @@ enum Verb {
     },
     /// Everything that a change must pass: format, lints, documentation, layers, house rules, `chart`, then `test`
     Ci,
+    /// Runs the benches beside the servers that they need, and writes their tables into benches/README.md
+    Bench {
+        /// Only these, such as `http images`
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
     /// Starts the servers that the suites need, runs a command that is told their addresses, and stops them:
     /// `cargo xtask services -- cargo nextest run --package leasehold-lease`
     Services {
@@ -59,6 +65,7 @@ pub fn run(cli: &Cli) -> Result<(), XtaskError> {
         Verb::Contract { repeat, busy, pair } => {
             contract::run(&workspace, &contract::Plan { repeat: *repeat, busy: *busy, pair: pair.as_deref() })
         }
+        Verb::Bench { names } => bench::run(&workspace, names),
         Verb::Services { command } => beside::run(&workspace, command),
         Verb::Chart { filter } => chart::run(&workspace, filter.as_deref()),
         Verb::Ci => ci::run(&workspace),

@@ -83,6 +83,32 @@ pub enum XtaskError {
         /// What the parser said.
         source: syn::Error,
     },
+    /// A file could not be written.
+    #[error("failed to write {path}")]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no bench of this name.
+    #[error("there is no bench `{name}`: there are {there_are}")]
+    NoBench {
+        /// What was asked for.
+        name: String,
+        /// The names that there are.
+        there_are: String,
+    },
+    /// The page of the benches has no place for a table.
+    #[error(
+        "{path} has no `<!-- table {name} -->` and `<!-- end {name} -->` for the table of this bench: add them"
+    )]
+    NoMarks {
+        /// The page.
+        path: PathBuf,
+        /// The bench.
+        name: String,
+    },
     /// Rules of the house are broken; each breach was printed.
     #[error("{breaches} breaches of the rules of the house")]
     Breaches {

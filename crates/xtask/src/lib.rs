@@ -8,6 +8,7 @@
 //! This crate depends on no other crate of the workspace but `leasehold-services`, which starts servers and depends on none,
 //! so that it builds when they do not.
 
+mod bench;
 mod beside;
 mod busy;
 mod chart;
