@@ -159,6 +159,16 @@ impl Ledger {
         self.run(gate, |view| view.append_or_roll_back(batch)).map_err(RunError::into_ledger)
     }
 
+    /// The same if nobody writes now, without waiting for anybody. `None`: somebody does, and nothing was done.
+    pub fn append_if_free(
+        &self,
+        gate: &Arc<dyn Gate>,
+        batch: &[NewEvent],
+    ) -> Option<Result<Vec<Appended>, LedgerError>> {
+        let appended = view::transact_if_free(self, gate, |view| view.append_or_roll_back(batch))?;
+        Some(appended.map_err(RunError::into_ledger))
+    }
+
     /// Appends several callers' batches in one transaction, each all or nothing and none at another's cost. All are
     /// answered after the commit and the last gate; when those fail, each batch that had succeeded has that error.
     pub fn append_groups<G: AsRef<[NewEvent]>>(

@@ -73,6 +73,15 @@ impl<T> Slot<T> {
         }
     }
 
+    /// Takes it if nobody holds it and nobody of maintenance waits; `None` otherwise, at once.
+    pub(crate) fn acquire_if_free(&self) -> Result<Option<Held<'_, T>>, LedgerError> {
+        match self.take(&mut self.state(), 0) {
+            // Its holder is further up in this very thread.
+            Err(LedgerError::Reentrant) => Ok(None),
+            taken => taken,
+        }
+    }
+
     /// Waits until nobody holds it, before all others, for at most `patience`; `None` when that was not enough.
     pub(crate) fn acquire_for_maintenance(
         &self,

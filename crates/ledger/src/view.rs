@@ -8,8 +8,9 @@ use crate::{
     Appended, EventPage, EventQuery, Executed, Gate, Ledger, LedgerError, NewEvent, Rows, RunError, Value,
     append::{self, Tail, Undo},
     history,
-    ledger::session,
+    ledger::{Writer, session},
     session::{Budget, Compiled, Session},
+    slot::Held,
 };
 
 /// The ledger inside one transaction. It borrows: neither it nor what comes from it outlives the closure that it was
@@ -152,10 +153,34 @@ pub(crate) fn transact<T, E>(
     gate: &Arc<dyn Gate>,
     work: impl FnOnce(&mut View<'_>) -> Result<T, E>,
 ) -> Result<T, RunError<E>> {
+    gate.pass().map_err(LedgerError::from)?;
+    let writer = ledger.writer.acquire(ledger.patience(gate))?;
+    transact_with(writer, ledger, gate, work)
+}
+
+/// The same if nobody has the writer now. `None`: nothing was done.
+pub(crate) fn transact_if_free<T, E>(
+    ledger: &Ledger,
+    gate: &Arc<dyn Gate>,
+    work: impl FnOnce(&mut View<'_>) -> Result<T, E>,
+) -> Option<Result<T, RunError<E>>> {
+    if let Err(refusal) = gate.pass() {
+        return Some(Err(LedgerError::from(refusal).into()));
+    }
+    match ledger.writer.acquire_if_free() {
+        Ok(writer) => writer.map(|writer| transact_with(writer, ledger, gate, work)),
+        Err(error) => Some(Err(error.into())),
+    }
+}
+
+fn transact_with<T, E>(
+    mut writer: Held<'_, Box<Writer>>,
+    ledger: &Ledger,
+    gate: &Arc<dyn Gate>,
+    work: impl FnOnce(&mut View<'_>) -> Result<T, E>,
+) -> Result<T, RunError<E>> {
     let pass = || gate.pass().map_err(LedgerError::from);
-    pass()?;
-    let mut writer = ledger.writer.acquire(ledger.patience(gate))?;
-    // Waiting for it may have taken long.
+    // Waiting for the writer may have taken long.
     pass()?;
     let commits = ledger.counters.commits();
     let (value, tail) = {

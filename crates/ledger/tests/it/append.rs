@@ -118,6 +118,30 @@ fn a_bad_group_costs_the_others_nothing() {
 }
 
 #[test]
+fn an_append_that_waits_for_nobody_is_done_at_once_or_not_at_all() {
+    let world = World::new();
+    let now = || world.ledger.append_if_free(&world.gate, &[event("a")]);
+    assert_eq!(now().expect("nobody writes").unwrap()[0].position, at(1, 1));
+    world
+        .ledger
+        .run(&world.gate, |view| {
+            assert!(now().is_none(), "this very thread has the writer");
+            std::thread::scope(|scope| {
+                assert!(scope.spawn(|| now().is_none()).join().unwrap(), "another thread has it");
+            });
+            view.append(&[event("b")])
+        })
+        .unwrap();
+    assert_eq!(world.kinds(), ["a", "b"]);
+    world.switch.close_after(0, Refusal::Draining);
+    let refused = now().expect("it is refused at once").unwrap_err();
+    assert_eq!((refused.code(), refused.outcome_unknown()), (ErrorCode::Draining, false));
+    world.switch.open();
+    world.ledger.close();
+    assert!(matches!(now(), Some(Err(LedgerError::Closed { .. }))));
+}
+
+#[test]
 fn the_first_group_of_a_tenure_that_fails_leaves_no_mark() {
     let world = World::new();
     let answers =

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use futures::FutureExt as _;
 use leasehold_ledger::{LedgerError, View};
 use leasehold_tenure::{LedgerRef, RunError};
 use leasehold_testkit::{
@@ -29,6 +30,28 @@ async fn appends_at_the_same_time_are_each_acknowledged_once_and_in_their_batche
 
     let again = handle.append(vec![event("k-7-1")]).await.expect("the same once more");
     assert!(again[0].duplicate);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lone_small_append_is_done_where_its_caller_is_and_waits_for_nobody() {
+    let fleet = Fleet::<EmbeddedPair>::manual().await;
+    let a = fleet.replica("a");
+    let handle = a.router.open(&tenant("lone")).await.expect("a opens");
+    let appended = handle.append(vec![event("k-1")]).now_or_never().expect("no other thread is needed");
+    assert_eq!(appended.expect("acknowledged")[0].position.seq, 1);
+
+    // Whoever has the writer is waited for elsewhere.
+    let waiting = handle.run(|view: &mut View<'_>| {
+        view.append(&[event("k-2")])?;
+        let mut second = Box::pin(handle.append(vec![event("k-3")]));
+        assert!((&mut second).now_or_never().is_none(), "the writer is taken");
+        let mut third = Box::pin(handle.append(vec![event("k-4")]));
+        assert!((&mut third).now_or_never().is_none(), "and somebody waits for it");
+        Ok::<_, LedgerError>((second, third))
+    });
+    let (second, third) = waiting.expect("the run is committed");
+    within(PATIENCE, "both", futures::future::try_join(second, third)).await.expect("both are acknowledged");
+    assert_eq!(keys_of(&handle), ["k-1", "k-2", "k-3", "k-4"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
