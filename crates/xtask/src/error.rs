@@ -83,14 +83,6 @@ pub enum XtaskError {
         /// What the parser said.
         source: syn::Error,
     },
-    /// A file could not be written.
-    #[error("failed to write {path}")]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
     /// There is no bench of this name.
     #[error("there is no bench `{name}`: there are {there_are}")]
     NoBench {
