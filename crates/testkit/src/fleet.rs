@@ -104,6 +104,22 @@ impl<P: Pair> Fleet<P> {
         Self::over(pair, ttl, margin, None, turn)
     }
 
+    /// The same over a pair that the test has made.
+    pub async fn manual_over(pair: P) -> Self {
+        Self::over(pair, TTL, MARGIN, Some(Mutex::default()), Turn::shared().await)
+    }
+
+    /// The same over a pair that the test has made.
+    pub async fn real_time_over(pair: P, ttl: Duration, margin: Duration) -> Self {
+        Self::over(pair, ttl, margin, None, Turn::alone().await)
+    }
+
+    /// The pair of backends, past all faults.
+    #[must_use]
+    pub fn pair(&self) -> &P {
+        &self.shared.pair
+    }
+
     fn over(
         pair: P,
         ttl: Duration,

@@ -21,6 +21,8 @@ mod faulty_leases;
 #[cfg(feature = "fleet")]
 mod fleet;
 #[cfg(feature = "fleet")]
+mod kept_states;
+#[cfg(feature = "fleet")]
 mod pair;
 mod proxy;
 mod small_disk;
@@ -34,7 +36,7 @@ pub use calls::{
 };
 pub use clock::{ManualClock, ManualTimer};
 #[cfg(feature = "fleet")]
-pub use cloud::CloudPair;
+pub use cloud::{CloudPair, CloudServers};
 #[cfg(feature = "fleet")]
 pub use embedded::EmbeddedPair;
 #[cfg(feature = "fleet")]

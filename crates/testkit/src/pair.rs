@@ -4,6 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use leasehold_blob::BlobStore;
 use leasehold_lease::LeaseStore;
+use leasehold_types::LeaseKey;
 
 /// A lease store and a blob store, fresh and empty, that nobody else sees.
 ///
@@ -24,4 +25,14 @@ pub trait Pair: Sized + Send + Sync + 'static {
 
     /// Moves the lease store's time. Only for a pair made by [`manual`](Self::manual).
     fn advance(&self, by: Duration) -> impl Future<Output = ()> + Send;
+
+    /// Keeps every state that a lease row has from now on, as backups would that were made at each moment.
+    fn keep_states(&self) -> impl Future<Output = ()> + Send;
+
+    /// Ends that. Answers how many states there are.
+    fn kept_states(&self) -> impl Future<Output = u32> + Send;
+
+    /// Sets the lease store back to where it stood after so many of the kept states: `only` this tenant's row, or the whole table. 0 is
+    /// the beginning: no row. Only after [`kept_states`](Self::kept_states).
+    fn set_back(&self, states: u32, only: Option<&LeaseKey>) -> impl Future<Output = ()> + Send;
 }

@@ -230,6 +230,11 @@ impl FaultProxy {
         self.shared.accepted.load(Ordering::SeqCst)
     }
 
+    /// Forgets the faults that have not met their cue.
+    pub fn forget_faults(&self) {
+        self.shared.faults().clear();
+    }
+
     /// How many faults have not met their cue.
     #[must_use]
     pub fn pending(&self) -> usize {

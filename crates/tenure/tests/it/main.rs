@@ -13,4 +13,5 @@ mod real_time;
 mod receipts;
 mod rewound;
 mod salvage;
+mod set_back;
 mod ways_in;
