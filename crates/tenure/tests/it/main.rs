@@ -9,6 +9,7 @@ mod lapse;
 mod moves;
 mod opening;
 mod points;
+mod real_servers;
 mod real_time;
 mod receipts;
 mod rewound;

@@ -4,6 +4,7 @@ mod answers;
 mod conformance;
 mod faults;
 mod inspect;
+mod killed;
 mod migrations;
 mod real_time;
 mod renewals;

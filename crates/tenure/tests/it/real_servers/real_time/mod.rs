@@ -1,0 +1,5 @@
+//! What needs real time to pass. These run alone.
+
+mod away;
+mod killed;
+mod slow;
