@@ -3,7 +3,7 @@
 //! `types <- lease, blob, ledger <- snapshot <- tenure <- server <- leasehold`. A crate knows what lies below it, never its
 //! equals: the lease store, the blob store and the ledger do not know one another, so that each can be replaced, tested and
 //! reasoned about alone. The test kit sees everything up to the tenure and is seen by tests only. What starts the servers under
-//! test sees nothing and is seen by tests and by the runner of the suites.
+//! test sees nothing and is seen by tests and by the runner of the suites. The proof, which nothing sees, sees everything.
 
 use std::fmt;
 
@@ -35,6 +35,9 @@ const RUNTIMES: [&str; 6] = ["async-trait", "axum", "futures", "reqwest", "tokio
 
 /// The benches know everything and are known by nothing.
 const BENCHES: &str = "leasehold-benches";
+
+/// The proof knows everything, the test kit in its programs too, and is known by nothing: nothing of it ships.
+const PROOF: &str = "leasehold-proof";
 
 /// When a dependency is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +138,7 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
     let below = match member.name.as_str() {
         TESTKIT => TESTKIT_BELOW,
         SERVICES | XTASK => 0,
-        BENCHES => LAYERS.len(),
+        BENCHES | PROOF => LAYERS.len(),
         name => match layer_of(name) {
             Some(layer) => layer,
             None => return vec![Breach::Unplaced { member: member.name.clone() }],
@@ -150,9 +153,9 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
             _ => false,
         };
         if is_for_tests {
-            let is_runner = member.name == XTASK;
+            let ships = ![XTASK, PROOF].contains(&member.name.as_str());
             let shipped = Breach::Shipped { member: member.name.clone(), dependency: dependency.clone() };
-            (*need == Need::Product && !is_runner).then_some(shipped)
+            (*need == Need::Product && ships).then_some(shipped)
         } else if of_workspace {
             let points_down = layer_of(dependency).is_some_and(|layer| layer < below);
             (!points_down).then_some(upward)
@@ -178,7 +181,7 @@ mod tests {
         let others = LAYERS
             .concat()
             .into_iter()
-            .chain([TESTKIT, SERVICES, XTASK, BENCHES])
+            .chain([TESTKIT, SERVICES, XTASK, BENCHES, PROOF])
             .filter(|name| *name != member);
         let mut members: Vec<Member> =
             others.map(|name| Member { name: name.to_owned(), dependencies: Vec::new() }).collect();
@@ -195,6 +198,8 @@ mod tests {
             (TESTKIT, "leasehold-tenure"),
             (BENCHES, "leasehold"),
             (XTASK, SERVICES),
+            (PROOF, "leasehold-server"),
+            (PROOF, TESTKIT),
         ] {
             assert_eq!(workspace(member, dependency, Need::Product), [], "{member} -> {dependency}");
         }
@@ -209,6 +214,7 @@ mod tests {
             ("leasehold-snapshot", "leasehold-tenure"),
             ("leasehold-tenure", "xtask"),
             ("leasehold", BENCHES),
+            ("leasehold", PROOF),
             ("xtask", "leasehold-types"),
             ("xtask", TESTKIT),
             (TESTKIT, "leasehold-server"),
