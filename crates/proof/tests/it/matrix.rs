@@ -14,6 +14,8 @@ use crate::{
 
 /// How many lives are led at a time: each mostly waits for a lease to run out.
 const AT_ONCE: usize = 16;
+/// How many share a set of servers, which answer one after the other.
+const AT_ONCE_SHARED: usize = 8;
 
 /// Acts that one life comes to more often, where the later time is another step of the protocol.
 const AGAIN: [Act; 3] = [Act::OpenFloors, Act::OpenList, Act::ForgetList];
@@ -53,6 +55,10 @@ impl Stages {
 
 async fn every_point(stages: Stages, fault: Fault) {
     let began = SystemClock.now();
+    let at_once = match stages {
+        Stages::Own => AT_ONCE,
+        Stages::Shared(_) => AT_ONCE_SHARED,
+    };
     let places = places().into_iter().enumerate().filter(|(_, place)| wanted(*place));
     let lives: Vec<_> = places
         .map(|(number, place)| (place, stages.clone().lead(place, fault, format!("life-{number}"))))
@@ -72,7 +78,7 @@ async fn every_point(stages: Stages, fault: Fault) {
                 }
             }
         })
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(at_once)
         .collect()
         .await;
     let failures: Vec<String> = outcomes.into_iter().flatten().collect();
