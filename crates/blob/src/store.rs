@@ -26,7 +26,7 @@ impl From<Bytes> for Payload {
 }
 
 /// The answer to a put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Put {
     /// The object was not there and now is.
     Created,

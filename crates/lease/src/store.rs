@@ -62,7 +62,7 @@ pub enum Renewal {
 }
 
 /// The owner in a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// The replica.
     pub replica: ReplicaId,
@@ -75,7 +75,7 @@ pub struct Owner {
 }
 
 /// A tenant's row as it stands. Rows are never deleted: a forgotten tenant's row is its tombstone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseRow {
     /// The tenant.
     pub key: LeaseKey,

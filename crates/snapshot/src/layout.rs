@@ -32,7 +32,7 @@ pub enum Name {
 }
 
 /// The names of one tenant's objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     key: LeaseKey,
     tenant: BlobPrefix,

@@ -11,7 +11,7 @@ use leasehold_types::{Epoch, Floor};
 use crate::{Layout, Name, SnapshotNumber};
 
 /// An image that lies in an epoch's folder, whether or not a manifest names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ImageFact {
     /// The number in its name.
     pub number: SnapshotNumber,
@@ -22,7 +22,7 @@ pub struct ImageFact {
 }
 
 /// What a listing shows of one epoch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EpochFacts {
     /// Whether a base is there (a pin or a seal).
     pub base: bool,
@@ -37,7 +37,7 @@ pub struct EpochFacts {
 }
 
 /// What a listing of a tenant's prefix shows. What lies outside every epoch is foreign and left alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Listing {
     /// The epochs of which there is any trace.
     pub epochs: BTreeMap<Epoch, EpochFacts>,

@@ -10,7 +10,7 @@ use crate::{SnapshotNumber, format::Manifest};
 const SUPERSEDED_MAX: usize = 256;
 
 /// A manifest that a tenure knows to be its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnManifest {
     /// Its number in the tenure's epoch.
     pub number: SnapshotNumber,
@@ -20,7 +20,7 @@ pub struct OwnManifest {
 
 /// The publishes of one tenure, as far as their fate is known. Kept by the tenure from its opening to its end;
 /// changed by [`publish`](crate::publish) alone, also when that fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnManifests {
     /// The number that the next publish uses: its fate is not known to be ours.
     next: SnapshotNumber,

@@ -15,7 +15,7 @@ use crate::{
 
 /// What a tenure writes first in its epoch: the snapshot that it starts from. Whatever an older epoch uploads
 /// after that is never read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
     /// The format.
@@ -35,7 +35,7 @@ pub struct Pin {
 }
 
 /// What lies under a base's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// The epoch's owner pinned what it starts from.
     Pinned(Pin),

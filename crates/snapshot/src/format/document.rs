@@ -15,7 +15,7 @@ pub const DOCUMENT_BYTES_MAX: u64 = 2 * 1024 * 1024;
 const CURRENT: u64 = 1;
 
 /// The format number of an object: 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Format;
 
 impl Serialize for Format {

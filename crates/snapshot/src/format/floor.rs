@@ -8,7 +8,7 @@ use crate::format::{Format, document};
 
 /// A floor object's body. Its name says the floor, and its presence is what counts; the body is for people. It
 /// holds nothing of the tenant and stays for ever.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FloorRecord {
     /// The format.

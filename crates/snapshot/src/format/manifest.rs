@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A snapshot: what it consists of, and where in the tenant's history it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The format.
@@ -48,7 +48,7 @@ pub struct Manifest {
 }
 
 /// A part of a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "WrittenPart", into = "WrittenPart")]
 pub struct Part {
     /// Where its bytes are.
@@ -64,7 +64,7 @@ pub struct Part {
 }
 
 /// Where a part's bytes are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Content {
     /// In an object of their own, under the tenant's prefix.
     Object(BlobKey),
@@ -73,7 +73,7 @@ pub enum Content {
 }
 
 /// What a part is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartKind {
     /// A whole database file.
@@ -81,7 +81,7 @@ pub enum PartKind {
 }
 
 /// How a part's bytes are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
     /// One zstd stream.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::format::{Format, document};
 
 /// A seal. It says who sealed, for people; that it is there is what counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seal {
     format: Format,
@@ -17,7 +17,7 @@ pub struct Seal {
 }
 
 /// Who sealed, and when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sealer {
     /// The sealing tenure's epoch.

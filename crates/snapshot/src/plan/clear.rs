@@ -14,7 +14,7 @@ use crate::{
 const ROUNDS_MAX: u32 = 32;
 
 /// What went.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cleared {
     /// How many objects, by the deletions' own counts.
     pub objects: u64,
@@ -26,7 +26,7 @@ pub struct Cleared {
 
 /// The floor object, then deletions until a listing shows nothing at or below the floor, as a machine. Only for
 /// a floor that the row has had: the row first, the floor object second, deletions last.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClearPlan {
     layout: Layout,
     record: FloorRecord,
@@ -35,7 +35,7 @@ pub struct ClearPlan {
     state: State,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum State {
     PuttingFloor,
     Listing,

@@ -12,7 +12,7 @@ use super::{
 use crate::{Layout, SnapshotError, format::Base};
 
 /// A forget that is proved.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Forgotten {
     /// The floor.
     pub floor: Floor,
@@ -21,7 +21,7 @@ pub struct Forgotten {
 }
 
 /// A forget as a machine: the row first, the floor object second, deletions last.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ForgetPlan {
     layout: Layout,
     claim: Claim,
@@ -29,7 +29,7 @@ pub struct ForgetPlan {
     state: State,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum State {
     /// From its answer on the tenure never serves again.
     Raising,

@@ -45,7 +45,7 @@ pub struct Start {
 }
 
 /// The opening as a machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OpenPlan {
     layout: Layout,
     claim: Claim,
@@ -59,7 +59,7 @@ pub struct OpenPlan {
     state: State,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum State {
     /// Step 1.
     Floors,
@@ -112,7 +112,7 @@ enum State {
 }
 
 /// Whether what is missing was forgotten, belongs to somebody else by now, or is damage.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Check {
     Floors,
     OwnName,
@@ -121,7 +121,7 @@ enum Check {
 }
 
 /// What step 3 found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Found {
     snapshot: Option<SnapshotRef>,
     /// Its manifest, where it was read on the way.

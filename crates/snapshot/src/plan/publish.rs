@@ -14,7 +14,7 @@ use crate::{
 const TRIES_MAX: u32 = 64;
 
 /// An image that is to count.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Draft {
     /// The id of this publish.
     pub attempt: AttemptId,
@@ -33,7 +33,7 @@ pub struct Draft {
 }
 
 /// An encoded image, ready to be put.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EncodedImage {
     /// Its bytes, where it is to lie in the manifest; otherwise it is put as an object of its own.
     pub inline: Option<bytes::Bytes>,
@@ -46,7 +46,7 @@ pub struct EncodedImage {
 }
 
 /// A publish as a machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PublishPlan {
     layout: Layout,
     claim: Claim,
@@ -58,7 +58,7 @@ pub struct PublishPlan {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Uploading,
     /// The manifest under the next number.

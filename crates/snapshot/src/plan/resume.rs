@@ -13,7 +13,7 @@ use crate::{
 const UNKNOWN_MAX: u32 = 64;
 
 /// What the store says of a tenure whose row granted a renewal after a lapse. The row alone may have been rewound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resume {
     /// Nobody took over: serve on, in the same epoch, with nothing lost.
     Agrees,
@@ -22,7 +22,7 @@ pub enum Resume {
 }
 
 /// The look at the store as a machine. Begun only after the row has granted a renewal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResumePlan {
     layout: Layout,
     claim: Claim,
@@ -32,7 +32,7 @@ pub struct ResumePlan {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Base,
     Name,

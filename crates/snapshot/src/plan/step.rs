@@ -8,7 +8,7 @@ use leasehold_types::{Epoch, FencedReason, Floor, LeaseKey};
 use crate::{Listing, SnapshotError, format::Manifest};
 
 /// One atomic step that a plan wants done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Ask {
     /// List the floor objects. Answered by [`Answer::Floors`].
     ReadFloors,
@@ -51,7 +51,7 @@ pub enum Ask {
 }
 
 /// What came of a step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// The highest floor object; [`Floor::NONE`] where there is none.
     Floors(Floor),

@@ -24,7 +24,7 @@ const FENCES_BEYOND_A_DAY: usize = 32;
 const NAMES_KEPT: usize = 2;
 
 /// What a sweep leaves although nothing live needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Keep {
     /// How long the bases and seals of superseded epochs stay: deleting a fence un-fences whoever still sleeps
     /// behind it.
@@ -34,7 +34,7 @@ pub struct Keep {
 }
 
 /// What a sweep did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Swept {
     /// How many objects went.
     pub objects: u64,
@@ -44,7 +44,7 @@ pub struct Swept {
 
 /// A sweep as a machine. Nothing superseded goes before the tenure's first manifest that it knows to be its
 /// own; what is dead goes at any time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SweepPlan {
     layout: Layout,
     claim: Claim,
@@ -58,7 +58,7 @@ pub struct SweepPlan {
     state: State,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum State {
     Floors,
     /// The row's floor has no witness yet: a dead epoch goes only once it has one.
@@ -69,14 +69,14 @@ enum State {
     Deleting(VecDeque<(Ask, u64)>),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Wanted {
     Name(SnapshotRef),
     Base(Epoch),
 }
 
 /// What was read so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 struct Bodies {
     /// Superseded names that were read; `true`: a snapshot that stays, `false`: a seal, or gone.
     names: BTreeMap<SnapshotRef, bool>,
