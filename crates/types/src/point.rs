@@ -40,6 +40,8 @@ acts! {
     OpenRoot => "open.root",
     /// Reads the floor objects, at the beginning and once more at the end.
     OpenFloors => "open.floors",
+    /// Puts the floor object that the row's floor has not got.
+    OpenFloorObject => "open.floor_object",
     /// Raises the row's epoch past what the store has seen.
     OpenAdvance => "open.advance",
     /// Lists the tenant's objects.

@@ -43,11 +43,13 @@ fn open(epoch: Epoch, layout: &Layout, ask: &Ask) -> Option<Act> {
         Ask::ReadFloors => Act::OpenFloors,
         Ask::List => Act::OpenList,
         Ask::Get(key) => return by_name(layout.name(key), Act::OpenReadEntry, Act::OpenReadBase),
-        Ask::Put { key, .. } => match layout.name(key)? {
-            Name::Manifest(_) => Act::OpenSeal,
-            Name::Base(own) if own == epoch => Act::OpenPin,
-            Name::Base(_) => Act::OpenFence,
-            Name::Image(..) | Name::ForeignIn(_) | Name::Foreign => return None,
+        Ask::Put { key, .. } => match layout.name(key) {
+            // Floors alone lie outside a tenant's prefix.
+            None => Act::OpenFloorObject,
+            Some(Name::Manifest(_)) => Act::OpenSeal,
+            Some(Name::Base(own)) if own == epoch => Act::OpenPin,
+            Some(Name::Base(_)) => Act::OpenFence,
+            Some(Name::Image(..) | Name::ForeignIn(_) | Name::Foreign) => return None,
         },
         Ask::Fetch(_) => Act::OpenFetch,
         Ask::Advance { .. } => Act::OpenAdvance,

@@ -9,7 +9,7 @@ use leasehold_types::{AttemptId, Epoch, FencedReason, Floor, Timestamp};
 use super::step::{Answer, Ask, Step, illegal};
 use crate::{
     Layout, Listing, SnapshotError, SnapshotNumber, SnapshotRef,
-    format::{Base, Entry, Format, Manifest, Pin, Seal},
+    format::{Base, Entry, FloorRecord, Format, Manifest, Pin, Seal},
 };
 
 /// How often an opening starts again before it gives up. Each time, another tenure got something done.
@@ -63,6 +63,8 @@ pub struct OpenPlan {
 enum State {
     /// Step 1.
     Floors,
+    /// Step 1: the row's floor has no witness in the store.
+    Witnessing,
     /// Steps 1 and 2: past what the store has seen, then to step 1 or, with `relist`, to step 2.
     Advancing {
         beyond: Epoch,
@@ -160,6 +162,12 @@ impl OpenPlan {
             State::Floors | State::LastFloors(_) | State::Missing { check: Check::Floors, .. } => {
                 Ask::ReadFloors
             }
+            State::Witnessing => {
+                let (floor, replica, at) = (self.floor, self.claim.replica.clone(), self.at);
+                let epoch = floor.epoch().unwrap_or(Epoch::FIRST);
+                let record = FloorRecord { format: Format, floor, replica, at };
+                Ask::Put { key: self.layout.floor(epoch), body: record.encode() }
+            }
             State::Advancing { beyond, .. } => Ask::Advance { claim: self.claim.clone(), beyond: *beyond },
             State::Listing => Ask::List,
             State::Reading { at, .. } => Ask::Get(self.layout.manifest(*at)),
@@ -198,7 +206,11 @@ impl OpenPlan {
     pub fn feed(&mut self, answer: Answer) -> Result<(), SnapshotError> {
         let state = std::mem::replace(&mut self.state, State::Done(None));
         self.state = match (state, answer) {
+            // A forget that stopped after its row: what this opening does not fence because it lies below the
+            // floor would be open to whoever a rewound row tells of no floor.
+            (State::Floors, Answer::Floors(floor)) if floor < self.floor => State::Witnessing,
             (State::Floors, Answer::Floors(floor)) => self.with_floor(floor, || State::Listing)?,
+            (State::Witnessing, Answer::Put(_)) => self.with_floor(self.floor, || State::Listing)?,
             (State::Advancing { relist, .. }, Answer::Advanced(epoch)) => {
                 // Heeding a refusal is what keeps a rewound row from moving an epoch under somebody's feet.
                 self.claim.epoch = epoch.ok_or_else(|| self.fenced(FencedReason::Lost))?;

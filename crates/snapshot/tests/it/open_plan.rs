@@ -178,6 +178,30 @@ fn a_rewound_row_forgets_its_floor_and_the_store_does_not() {
     assert_eq!((start.claim.epoch, start.floor, start.manifest), (epoch(3), Floor::at(epoch(2)), None));
 }
 
+/// A forget that acquired the tenant without opening it, and so fenced nothing, stopped between its row and its floor object.
+#[test]
+fn a_floor_that_only_the_row_has_gets_its_witness_before_an_opening_rests_on_it() {
+    let mut world = World::new();
+    let sleeper = world.acquire();
+    let early = world.row.clone();
+    let mut asleep = world.open_plan(&sleeper);
+    until(&mut world, &mut asleep, |ask| is_put_of(ask, "e00000001/base.json"));
+    let forgetter = world.acquire();
+    world.perform(&Ask::RaiseFloor(forgetter), None);
+    let third = world.acquire();
+    world.asked.clear();
+    world.open(&third).unwrap();
+    assert_eq!(world.asked, ["floors", "put", "list", "put", "renew", "floors"]);
+    assert_eq!(world.floor(), Floor::at(epoch(2)));
+    world.publish(&third, &mut OwnManifests::new(), &vec![1]).unwrap();
+
+    // Without the witness it would serve at epoch 1, beside the third, and lose what it publishes.
+    world.row = early;
+    let start = finish(&mut world, &mut asleep).unwrap();
+    let from = start.manifest.map(|manifest| manifest.snapshot());
+    assert_eq!((start.claim.epoch, from), (epoch(4), Some(at(3, 1))));
+}
+
 #[test]
 fn a_forget_that_comes_between_pin_and_fetch_lets_it_start_empty() {
     let mut world = World::new();
