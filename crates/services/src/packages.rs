@@ -120,3 +120,26 @@ fn link(package: &Path) -> Result<(), ServiceError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_installed_is_told_with_what_installs_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, target) = (directory.path(), directory.path().join("target"));
+        fs::create_dir_all(root.join("integration")).unwrap();
+        fs::write(root.join("integration/package-lock.json"), "{}").unwrap();
+        let home = Home::new(root, &target);
+        for (with_postgres, what) in [(false, "Azurite"), (true, "Postgres")] {
+            let told = Packages::installed(&home, with_postgres).unwrap_err().to_string();
+            assert!(told.contains(what) && told.contains("cargo xtask services"), "{told}");
+        }
+        fs::create_dir_all(home.packages()).unwrap();
+        fs::write(home.packages().join("installed"), "{}").unwrap();
+        assert!(Packages::installed(&home, false).is_ok() && Packages::installed(&home, true).is_err());
+        fs::write(root.join("integration/package-lock.json"), "{ }").unwrap();
+        assert!(Packages::installed(&home, false).is_err(), "another version is wanted");
+    }
+}

@@ -4,10 +4,11 @@
 use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use leasehold_lease::{
-    Announcement, Claim, LeaseError, LeaseStore as _, PostgresLeaseStore, PostgresOptions, Recheck,
+    Announcement, Claim, LeaseError, LeaseStore as _, PostgresInspector, PostgresLeaseStore, PostgresOptions,
+    Recheck, TlsMode,
 };
 use leasehold_testkit::{Cue, Exchange, Fault, FaultProxy};
-use leasehold_types::{Epoch, ReplicaId};
+use leasehold_types::{Epoch, ReplicaId, SystemClock};
 use uuid::Uuid;
 
 use super::{
@@ -360,4 +361,49 @@ async fn a_migration_whose_answer_is_lost_is_made_once() {
 #[tokio::test]
 async fn a_migration_whose_answer_is_lost_before_a_pooler_is_made_once() {
     lose_every_answer_of_a_migration(Way::Pooled).await;
+}
+
+/// Everything that is looked at before a database is trusted. What opens a connection and ends it again comes last.
+async fn inspected(options: &PostgresOptions) -> Result<(), LeaseError> {
+    let mut inspector = PostgresInspector::connect(options).await?;
+    inspector.server().await?;
+    inspector.tls().await?;
+    inspector.schema().await?;
+    inspector.round_trips(&SystemClock, 1).await?;
+    inspector.commits(&SystemClock, 1, Uuid::from_u128(7)).await?;
+    inspector.derivation_fingerprint().await?;
+    inspector.pooling().await.map(drop)
+}
+
+/// The exchanges of an inspection one after the other, until there is none left: it is told, and nothing is left changed.
+async fn lose_every_answer_of_an_inspection(way: Way) {
+    let schema = Schema::made(way).await;
+    schema.store().await.bind_derivation_key("f-0").await.unwrap();
+    let before = rows(&schema, true).await;
+    let mut exchanges = 0;
+    loop {
+        let (proxy, mut options) = through_a_network(&schema, way).await;
+        options.tls_mode = Some(TlsMode::Disable);
+        let lost = proxy.plan(Cue::request("").after(exchanges), Fault::LoseAnswer);
+        let found = inspected(&options).await;
+        assert_eq!(rows(&schema, true).await, before, "exchange {exchanges}");
+        if !lost.is_met() {
+            found.unwrap();
+            break;
+        }
+        let error = found.unwrap_err();
+        assert!(error.is_transient(), "exchange {exchanges}: {error:?}");
+        exchanges += 1;
+    }
+    assert!(exchanges >= 15, "only {exchanges} exchanges");
+}
+
+#[tokio::test]
+async fn an_inspection_whose_answer_is_lost_leaves_nothing_changed() {
+    lose_every_answer_of_an_inspection(Way::Direct).await;
+}
+
+#[tokio::test]
+async fn an_inspection_whose_answer_is_lost_before_a_pooler_leaves_nothing_changed() {
+    lose_every_answer_of_an_inspection(Way::Pooled).await;
 }
