@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{XtaskError, bench, beside, chart, ci, contract, suites, workspace::Workspace};
+use crate::{XtaskError, bench, beside, chart, ci, contract, model, suites, workspace::Workspace};
 
 /// Starts what the suites need and runs them.
 #[derive(Debug, Parser)]
@@ -53,6 +53,13 @@ enum Verb {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
+    /// Explores the store's protocol and a tenure's transitions exhaustively, over the product's own plans (docs/model.md):
+    /// `cargo xtask model --deep`
+    Model {
+        /// Passed on: `cargo xtask model -- --help` says what there is
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
+        options: Vec<String>,
+    },
     /// Checks the layers, the house rules and the documents' links; runs no test
     Rules,
 }
@@ -69,6 +76,7 @@ pub fn run(cli: &Cli) -> Result<(), XtaskError> {
         Verb::Services { command } => beside::run(&workspace, command),
         Verb::Chart { filter } => chart::run(&workspace, filter.as_deref()),
         Verb::Ci => ci::run(&workspace),
+        Verb::Model { options } => model::run(&workspace, options),
         Verb::Rules => ci::rules(&workspace),
     }
 }

@@ -33,6 +33,10 @@ const SYNCHRONOUS: [&str; 2] = ["leasehold-types", "leasehold-ledger"];
 /// What brings a runtime or the network with it.
 const RUNTIMES: [&str; 6] = ["async-trait", "axum", "futures", "reqwest", "tokio", "tokio-util"];
 
+/// The exhaustive check knows the layers below this one, and is known by nothing.
+const MODEL: &str = "leasehold-model";
+const MODEL_BELOW: usize = 4;
+
 /// The benches know everything and are known by nothing.
 const BENCHES: &str = "leasehold-benches";
 
@@ -138,6 +142,7 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
     let below = match member.name.as_str() {
         TESTKIT => TESTKIT_BELOW,
         SERVICES | XTASK => 0,
+        MODEL => MODEL_BELOW,
         BENCHES | PROOF => LAYERS.len(),
         name => match layer_of(name) {
             Some(layer) => layer,
@@ -181,7 +186,7 @@ mod tests {
         let others = LAYERS
             .concat()
             .into_iter()
-            .chain([TESTKIT, SERVICES, XTASK, BENCHES, PROOF])
+            .chain([TESTKIT, SERVICES, XTASK, MODEL, BENCHES, PROOF])
             .filter(|name| *name != member);
         let mut members: Vec<Member> =
             others.map(|name| Member { name: name.to_owned(), dependencies: Vec::new() }).collect();
@@ -196,6 +201,7 @@ mod tests {
             ("leasehold-snapshot", "leasehold-ledger"),
             ("leasehold", "leasehold-types"),
             (TESTKIT, "leasehold-tenure"),
+            (MODEL, "leasehold-tenure"),
             (BENCHES, "leasehold"),
             (XTASK, SERVICES),
             (PROOF, "leasehold-server"),
@@ -215,6 +221,8 @@ mod tests {
             ("leasehold-tenure", "xtask"),
             ("leasehold", BENCHES),
             ("leasehold", PROOF),
+            ("leasehold-tenure", MODEL),
+            (MODEL, "leasehold-server"),
             ("xtask", "leasehold-types"),
             ("xtask", TESTKIT),
             (TESTKIT, "leasehold-server"),

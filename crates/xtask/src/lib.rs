@@ -16,6 +16,7 @@ mod ci;
 mod cli;
 mod contract;
 mod error;
+mod model;
 mod suites;
 mod tool;
 

@@ -1,0 +1,5 @@
+//! The searches of the suite.
+
+mod configurations;
+mod fleets;
+mod mutations;
