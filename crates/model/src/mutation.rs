@@ -32,7 +32,7 @@ pub enum Mutation {
     UncheckedPublish,
     /// Forget: the floor object is put before the row is raised.
     FloorObjectFirst,
-    /// Forget, sweep and open: no floor object is put.
+    /// Forget and open: no floor object is put.
     NoFloorObject,
     /// Forget: younger tenures' bases are not read before the receipt.
     YoungerUnread,

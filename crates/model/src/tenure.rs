@@ -61,7 +61,6 @@ pub(crate) struct Tenure {
     number: u8,
     /// While it opens or serves.
     claim: Option<Claim>,
-    floor: Floor,
     own: OwnManifests,
     ledger: Ledger,
     publishes: u8,
@@ -209,7 +208,7 @@ impl Tenure {
                     newest = newest.or(Some(first));
                 }
                 let keep = Mutation::keep(bounds.mutation);
-                next.sweep = Some(SweepPlan::new(claim, self.floor, newest, keep, NOW));
+                next.sweep = Some(SweepPlan::new(claim, newest, keep, NOW));
             }
             Work::Resume if self.resumes > 0 => {
                 next.resumes -= 1;
@@ -326,7 +325,7 @@ impl Tenure {
         });
         self.ledger = manifest.map(|manifest| tables.ledger(manifest.parts[0].sha256)).unwrap_or_default();
         let told = Told::Began { epoch: byte(claim.epoch.get()), floor: byte(floor.get()), from };
-        (self.claim, self.floor, self.open) = (Some(claim), floor, None);
+        (self.claim, self.open) = (Some(claim), None);
         Some(told)
     }
 

@@ -116,8 +116,7 @@ impl Tenure {
         }
         let newest = self.own.lock().await.newest().cloned();
         let Some(lease) = self.gate.lease().cloned() else { return };
-        let swept =
-            leasehold_snapshot::sweep(&self.shared.snapshots, &lease.claim(), self.floor(), newest).await;
+        let swept = leasehold_snapshot::sweep(&self.shared.snapshots, &lease.claim(), newest).await;
         let (key, epoch) = (self.key.clone(), lease.epoch());
         match swept {
             Ok(swept) if swept.objects == 0 => {}

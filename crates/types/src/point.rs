@@ -154,8 +154,6 @@ acts! {
 
     /// Reads the floor objects.
     SweepFloors => "sweep.floors",
-    /// Puts the floor object that the row's floor has not got.
-    SweepFloorObject => "sweep.floor_object",
     /// Lists the tenant's objects.
     SweepList => "sweep.list",
     /// Reads a superseded name.

@@ -88,7 +88,7 @@ pub(crate) const fn story_of(act: Act) -> Story {
         | Act::TrimDelete => Story::Usual,
         Act::RenewRow | Act::RenewTold => Story::Renewing,
         Act::LedgerCheckpoint => Story::Writing,
-        Act::SweepFloorObject | Act::SweepDeleteEpoch => Story::Unfinished,
+        Act::OpenFloorObject | Act::SweepDeleteEpoch => Story::Unfinished,
         Act::ResumeReadBase | Act::ResumeReadEntry | Act::ResumeFloors => Story::Lapsing,
         Act::LostGate | Act::LostSalvage => Story::Losing,
         Act::ForgetReadBase => Story::Overtaken,

@@ -138,12 +138,12 @@ const fn recheck(ask: &Ask) -> Option<Act> {
 fn sweep(layout: &Layout, ask: &Ask) -> Option<Act> {
     Some(match ask {
         Ask::ReadFloors => Act::SweepFloors,
-        Ask::Put { .. } => Act::SweepFloorObject,
         Ask::List => Act::SweepList,
         Ask::Get(key) => return by_name(layout.name(key), Act::SweepReadEntry, Act::SweepReadBase),
         Ask::DeleteEpoch(_) => Act::SweepDeleteEpoch,
         Ask::Delete(_) => Act::SweepDelete,
-        Ask::Upload(_)
+        Ask::Put { .. }
+        | Ask::Upload(_)
         | Ask::Fetch(_)
         | Ask::Advance { .. }
         | Ask::Renew(_)

@@ -49,7 +49,7 @@ mod tests {
         sent(publish(ctx, claim, own, image, false, &|| Ok(())));
         sent(resume(ctx, claim, own));
         sent(trim(ctx, claim, own));
-        sent(sweep(ctx, claim, Floor::NONE, None));
+        sent(sweep(ctx, claim, None));
         sent(forget(ctx, claim, Duration::ZERO, |_| {}, async || Ok(())));
         sent(recheck(ctx, key, Floor::NONE, replica));
         sent(list(ctx, key, 1));

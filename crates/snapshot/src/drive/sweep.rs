@@ -1,7 +1,6 @@
 //! Sweeps, performed.
 
 use leasehold_lease::Claim;
-use leasehold_types::Floor;
 
 use super::{act::Operation, context::SnapshotContext};
 use crate::{
@@ -10,19 +9,17 @@ use crate::{
 };
 
 /// Deletes what the tenure of `claim` may delete (protocol.md, "Sweep"): dead epochs at any time, superseded
-/// snapshots once `newest` is known to be the tenure's own ([`OwnManifests::newest`]). `floor`: as the opening
-/// met it.
+/// snapshots once `newest` is known to be the tenure's own ([`OwnManifests::newest`]).
 ///
 /// Runs beside the tenure's other work, never inside an opening (contract row S1). An error ends it with
 /// nothing more deleted; it is not repeated here (S2).
 pub async fn sweep(
     ctx: &SnapshotContext,
     claim: &Claim,
-    floor: Floor,
     newest: Option<OwnManifest>,
 ) -> Result<Swept, SnapshotError> {
     let layout = Layout::new(&claim.key);
-    let mut plan = SweepPlan::new(claim.clone(), floor, newest, ctx.options.keep, ctx.clock.wall());
+    let mut plan = SweepPlan::new(claim.clone(), newest, ctx.options.keep, ctx.clock.wall());
     loop {
         match plan.next() {
             Step::Ask(ask) => {

@@ -12,7 +12,7 @@ use leasehold_types::{Epoch, Floor, Timestamp};
 use super::step::{Answer, Ask, Step, illegal};
 use crate::{
     Layout, Listing, OwnManifest, SnapshotError, SnapshotRef,
-    format::{Base, Entry, FloorRecord, Format},
+    format::{Base, Entry},
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -48,7 +48,7 @@ pub struct Swept {
 pub struct SweepPlan {
     layout: Layout,
     claim: Claim,
-    /// The floor as the tenure knows it, by the row or the store.
+    /// The floor by the store's own witness.
     floor: Floor,
     newest: Option<OwnManifest>,
     keep: Keep,
@@ -61,8 +61,6 @@ pub struct SweepPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum State {
     Floors,
-    /// The row's floor has no witness yet: a dead epoch goes only once it has one.
-    PuttingFloor,
     Listing,
     /// Bodies that decide: superseded snapshots that stay, and when epochs were superseded.
     Reading(Wanted, Bodies),
@@ -87,11 +85,11 @@ struct Bodies {
 }
 
 impl SweepPlan {
-    /// The sweep by the tenure of `claim` at `now`, which knows `floor` and that `newest` is its own.
+    /// The sweep by the tenure of `claim` at `now`, which knows that `newest` is its own.
     #[must_use]
-    pub fn new(claim: Claim, floor: Floor, newest: Option<OwnManifest>, keep: Keep, now: Timestamp) -> Self {
+    pub fn new(claim: Claim, newest: Option<OwnManifest>, keep: Keep, now: Timestamp) -> Self {
         let layout = Layout::new(&claim.key);
-        let (seen, swept) = (Listing::default(), Swept::default());
+        let (floor, seen, swept) = (Floor::NONE, Listing::default(), Swept::default());
         Self { layout, claim, floor, newest, keep, now, seen, swept, state: State::Floors }
     }
 
@@ -100,12 +98,6 @@ impl SweepPlan {
     pub fn next(&self) -> Step<Swept> {
         Step::Ask(match &self.state {
             State::Floors => Ask::ReadFloors,
-            State::PuttingFloor => {
-                let (floor, at) = (self.floor, self.now);
-                let record = FloorRecord { format: Format, floor, replica: self.claim.replica.clone(), at };
-                let epoch = floor.epoch().unwrap_or(Epoch::FIRST);
-                Ask::Put { key: self.layout.floor(epoch), body: record.encode() }
-            }
             State::Listing => Ask::List,
             State::Reading(Wanted::Name(snapshot), _) => Ask::Get(self.layout.manifest(*snapshot)),
             State::Reading(Wanted::Base(epoch), _) => Ask::Get(self.layout.base(*epoch)),
@@ -121,11 +113,10 @@ impl SweepPlan {
         let state = std::mem::replace(&mut self.state, State::Floors);
         self.state = match (state, answer) {
             (State::Floors, Answer::Floors(floor)) => {
-                let witnessed = floor >= self.floor;
-                self.floor = self.floor.max(floor);
-                if witnessed { State::Listing } else { State::PuttingFloor }
+                // What is dead goes by the store's own witness alone; the opening has seen to it that there is one.
+                self.floor = floor;
+                State::Listing
             }
-            (State::PuttingFloor, Answer::Put(_)) => State::Listing,
             (State::Listing, Answer::Listed(listing)) => {
                 self.seen = listing;
                 self.go_on(Bodies::default())

@@ -42,7 +42,6 @@ struct Tenure {
     stage: Stage,
     own: OwnManifests,
     ledger: Ledger,
-    floor: Floor,
     upload: Option<(PublishPlan, Bytes)>,
     sweep: Option<SweepPlan>,
     resume: Option<(ResumePlan, bool)>,
@@ -132,7 +131,6 @@ impl Life {
             stage: Stage::Opening(Box::new(plan)),
             own: OwnManifests::new(),
             ledger: Ledger::new(),
-            floor: Floor::NONE,
             upload: None,
             sweep: None,
             resume: None,
@@ -301,7 +299,6 @@ impl Life {
             self.seen.served_from_snapshot += 1;
         }
         tenure.claim = claim.clone();
-        tenure.floor = *floor;
         tenure.stage = Stage::Serving;
         self.served.push((claim.epoch, claim.tenure));
         self.seen.served += 1;
@@ -353,7 +350,7 @@ impl Life {
     fn step_sweep(&mut self, tenure: &mut Tenure, choices: &mut Choices<'_>) -> Option<()> {
         let mut plan = tenure.sweep.take().unwrap_or_else(|| {
             let newest = tenure.own.newest().cloned();
-            SweepPlan::new(tenure.claim.clone(), tenure.floor, newest, self.keep, NOW)
+            SweepPlan::new(tenure.claim.clone(), newest, self.keep, NOW)
         });
         match plan.next() {
             Step::Ask(ask) => {

@@ -295,7 +295,7 @@ impl World {
         now: Timestamp,
     ) -> Result<Swept, SnapshotError> {
         let newest = own.newest().cloned();
-        let mut plan = SweepPlan::new(claim.clone(), self.row.floor, newest, keep, now);
+        let mut plan = SweepPlan::new(claim.clone(), newest, keep, now);
         loop {
             match plan.next() {
                 Step::Ask(ask) => plan.feed(self.perform(&ask, None))?,

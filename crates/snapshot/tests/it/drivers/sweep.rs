@@ -19,10 +19,10 @@ async fn a_sweep_that_fails_deleted_nothing_and_does_not_try_again() {
     let before = stage.names();
     stage.blobs.fail_next_delete();
     stage.blobs.clear_calls();
-    let error = sweep(&stage.ctx, &b.claim, b.floor, b.own.newest().cloned()).await.unwrap_err();
+    let error = sweep(&stage.ctx, &b.claim, b.own.newest().cloned()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::BlobStoreUnavailable);
     assert_eq!((stage.names(), stage.blobs.count(BlobOp::Delete)), (before, 1));
-    let swept = sweep(&stage.ctx, &b.claim, b.floor, b.own.newest().cloned()).await.unwrap();
+    let swept = sweep(&stage.ctx, &b.claim, b.own.newest().cloned()).await.unwrap();
     assert_eq!(swept.objects, 1);
 }
 
