@@ -51,14 +51,15 @@ async fn handed_off(handle: &Handle) {
     within(PATIENCE, "the handoff", handle.handoff()).await.expect("handed off");
 }
 
+/// What is stored of a tenant, but for what a sweep takes away meanwhile.
 async fn bodies<P: Pair>(fleet: &Fleet<P>, key: &LeaseKey) -> Vec<(String, bytes::Bytes)> {
     let names = fleet.stored_of(key).await;
     let read = names.into_iter().map(|name| async move {
         let object = name.parse().expect("an object key");
         let body = fleet.store_behind().get(&object, 64 << 20).await.expect("read");
-        (name, body.expect("it is there"))
+        body.map(|body| (name, body))
     });
-    futures::future::join_all(read).await
+    futures::future::join_all(read).await.into_iter().flatten().collect()
 }
 
 /// Open, publish, handoff, reopen, abandon, forget, and all of that again.
@@ -176,10 +177,41 @@ async fn each_earlier_state<P: Pair>(extent: Extent) {
     assert_eq!(keys_of(&last), published);
 }
 
+/// The same where nothing was published since a forget: what landed late is the newest that there is, and nobody reads it.
+async fn each_earlier_state_of_a_forgotten_tenant<P: Pair>(extent: Extent) {
+    let fleet = Fleet::<P>::manual().await;
+    let Life { key, states, mut forgotten, mut published, .. } = live(&fleet).await;
+    for state in 0..=states {
+        let shown = format!("{extent:?} set back to state {state} of {states}");
+        let owner = fleet.replica(&format!("owner-{state}"));
+        let present = opened(&fleet, &owner.router, &key).await;
+        assert_eq!(keys_of(&present), published, "{shown}");
+        insert(&present, &format!("counted-{state}"));
+        within(PATIENCE, "the snapshot", present.snapshot()).await.expect("published");
+        let newest = bodies(&fleet, &key).await;
+        let receipt = within(PATIENCE, "the forget", present.forget()).await.expect("forgotten");
+        assert!(receipt.floor.covers(present.epoch()), "{shown}");
+        forgotten.extend(newest);
+
+        fleet.pair().set_back(state, if extent == Extent::Row { Some(&key) } else { None }).await;
+        for (name, body) in &forgotten {
+            let object = name.parse().expect("an object key");
+            fleet.store_behind().put_if_absent(&object, Payload::Bytes(body.clone())).await.expect("put");
+        }
+        let successor = fleet.replica(&format!("next-{state}"));
+        let handle = opened(&fleet, &successor.router, &key).await;
+        assert!(!receipt.floor.covers(handle.epoch()), "{shown}: epoch {}", handle.epoch());
+        assert!(keys_of(&handle).is_empty(), "{shown}: what was forgotten is served: {:?}", keys_of(&handle));
+        published = vec![format!("next-{state}")];
+        insert(&handle, &published[0]);
+        handed_off(&handle).await;
+    }
+}
+
 macro_rules! over_a_pair {
     ($name:ident, $pair:ty) => {
         mod $name {
-            use super::{Extent, each_earlier_state};
+            use super::{Extent, each_earlier_state, each_earlier_state_of_a_forgotten_tenant};
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn a_row_set_back_to_each_earlier_state_resurrects_nothing_and_loses_no_publish() {
@@ -189,6 +221,16 @@ macro_rules! over_a_pair {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn a_table_set_back_to_each_earlier_state_resurrects_nothing_and_loses_no_publish() {
                 each_earlier_state::<$pair>(Extent::Table).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_row_set_back_to_each_earlier_state_brings_back_nothing_that_was_forgotten() {
+                each_earlier_state_of_a_forgotten_tenant::<$pair>(Extent::Row).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_table_set_back_to_each_earlier_state_brings_back_nothing_that_was_forgotten() {
+                each_earlier_state_of_a_forgotten_tenant::<$pair>(Extent::Table).await;
             }
         }
     };
