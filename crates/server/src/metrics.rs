@@ -51,6 +51,7 @@ pub(crate) struct Metrics {
     unflushed_bytes: Gauge,
     unflushed_bytes_max: Gauge,
     snapshot_age_seconds_max: Gauge<f64, AtomicU64>,
+    unpublished_age_seconds_max: Gauge<f64, AtomicU64>,
     acquired: Counter,
     renewals: Counter,
     lapsed: Counter,
@@ -92,6 +93,7 @@ impl Metrics {
             unflushed_bytes: Gauge::default(),
             unflushed_bytes_max: Gauge::default(),
             snapshot_age_seconds_max: Gauge::default(),
+            unpublished_age_seconds_max: Gauge::default(),
             acquired: Counter::default(),
             renewals: Counter::default(),
             lapsed: Counter::default(),
@@ -139,6 +141,12 @@ impl Metrics {
             "Age of the last published snapshot, the oldest of the open tenants with unpublished bytes",
             Unit::Seconds,
             metrics.snapshot_age_seconds_max.clone(),
+        );
+        registry.register_with_unit(
+            "unpublished_age_max",
+            "Age of the oldest write that is in no published snapshot, all open tenants",
+            Unit::Seconds,
+            metrics.unpublished_age_seconds_max.clone(),
         );
         registry.register("tenants_acquired", "Tenants that began to be served", metrics.acquired.clone());
         registry.register("lease_renewals", "Granted renewals", metrics.renewals.clone());
@@ -227,12 +235,14 @@ impl Metrics {
     ) -> Result<String, ErrorCode> {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let handles = router.handles();
-        let (mut bytes, mut bytes_max, mut work, mut age_max) = (0_u64, 0_u64, 0_u64, Duration::ZERO);
+        let (mut bytes, mut bytes_max, mut work) = (0_u64, 0_u64, 0_u64);
+        let (mut age_max, mut unpublished_max) = (Duration::ZERO, Duration::ZERO);
         for handle in &handles {
             let status = handle.status();
             bytes = bytes.saturating_add(status.unflushed_bytes);
             bytes_max = bytes_max.max(status.unflushed_bytes);
             work += u64::from(status.in_flight);
+            unpublished_max = unpublished_max.max(status.unpublished_for);
             if let Some(published) = status.published
                 && status.unflushed_bytes > 0
             {
@@ -246,6 +256,7 @@ impl Metrics {
         self.unflushed_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         self.unflushed_bytes_max.set(i64::try_from(bytes_max).unwrap_or(i64::MAX));
         self.snapshot_age_seconds_max.set(age_max.as_secs_f64());
+        self.unpublished_age_seconds_max.set(unpublished_max.as_secs_f64());
         let mut text = String::new();
         encode(&mut text, &self.registry).map_err(|_| ErrorCode::Internal)?;
         Ok(text)

@@ -111,7 +111,7 @@ impl Tenure {
                 held: state.lease == LeaseState::Held,
                 uploading: state.upload != Upload::Idle,
                 deadline: self.gate.deadline(),
-                dirty_since: self.dirty_since(),
+                dirty_since: self.unpublished.since(),
                 unflushed_bytes: ledger.unflushed_bytes(),
                 wal_bytes: ledger.wal_bytes(),
                 in_flight: self.gate.in_flight(),

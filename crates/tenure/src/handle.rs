@@ -46,6 +46,8 @@ pub struct TenureStatus {
     pub published: Option<PublishedState>,
     /// About how many bytes are written and not published.
     pub unflushed_bytes: u64,
+    /// How long the oldest write that no published image has is waiting; zero where there is none.
+    pub unpublished_for: Duration,
     /// How many calls are running.
     pub in_flight: u32,
     /// Bytes of the ledger's file.
@@ -102,6 +104,10 @@ impl Handle {
                 .map_or(Position { epoch: self.epoch(), seq: 0 }, |ledger| ledger.position()),
             published: *tenure.published.lock().unwrap_or_else(PoisonError::into_inner),
             unflushed_bytes: ledger.as_ref().map_or(0, |ledger| ledger.unflushed_bytes()),
+            unpublished_for: ledger
+                .as_ref()
+                .filter(|ledger| ledger.is_dirty())
+                .map_or(Duration::ZERO, |_| tenure.unpublished.waiting_for(tenure.now())),
             in_flight: tenure.gate.in_flight(),
             ledger_bytes: sizes.map_or(0, |sizes| sizes.file_bytes),
             wal_bytes: sizes.map_or(0, |sizes| sizes.wal_bytes),

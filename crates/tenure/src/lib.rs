@@ -32,6 +32,7 @@ mod state;
 mod steps;
 mod table;
 mod tenure;
+mod unpublished;
 mod uploading;
 mod vocabulary;
 mod waiting;

@@ -21,6 +21,7 @@ use crate::{
     paths::{OwnRoot, tenant_root},
     shared::Shared,
     steps::Inner,
+    unpublished::Unpublished,
     vocabulary::State,
 };
 
@@ -63,8 +64,8 @@ pub(crate) struct Tenure {
     pub(crate) published: Mutex<Option<PublishedState>>,
     /// Nanoseconds of the last call's moment, for idle tenants.
     last_call: AtomicU64,
-    /// Nanoseconds of the moment since which something is unpublished; 0 while nothing is.
-    dirty_since: AtomicU64,
+    /// Since when something is unpublished.
+    pub(crate) unpublished: Unpublished,
     /// How many uploads in a row failed.
     pub(crate) failed_uploads: AtomicU32,
     /// The floor that the opening met; set by it.
@@ -107,7 +108,7 @@ impl Tenure {
             own_seen: Mutex::new(OwnManifests::new()),
             published: Mutex::new(None),
             last_call: AtomicU64::new(now.as_nanos()),
-            dirty_since: AtomicU64::new(0),
+            unpublished: Unpublished::default(),
             failed_uploads: AtomicU32::new(0),
             floor_met: AtomicU64::new(0),
             granted_at: AtomicU64::new(0),
@@ -203,11 +204,8 @@ impl Tenure {
             });
         }
         let options = &self.shared.options;
-        let newly = self.dirty_since.load(Ordering::Relaxed) == 0
-            && self
-                .dirty_since
-                .compare_exchange(0, self.now().as_nanos().max(1), Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok();
+        // An append that was known already wrote nothing.
+        let newly = ledger.is_dirty() && self.unpublished.wrote(self.now());
         let much = options.unflushed_bytes_max > 0 && ledger.unflushed_bytes() >= options.unflushed_bytes_max;
         if newly || much || ledger.wal_bytes() >= crate::clockwork::WAL_BYTES_CHECKPOINT {
             self.wake.notify_one();
@@ -224,17 +222,6 @@ impl Tenure {
     /// The floor that the opening met.
     pub(crate) fn floor(&self) -> Floor {
         Floor::new(self.floor_met.load(Ordering::Acquire)).unwrap_or(Floor::NONE)
-    }
-
-    /// Since when something is unpublished.
-    pub(crate) fn dirty_since(&self) -> Option<Moment> {
-        Some(self.dirty_since.load(Ordering::Acquire)).filter(|nanos| *nanos > 0).map(Moment::from_nanos)
-    }
-
-    /// Notes, after an upload has ended, whether something is unpublished: the cadence counts from here.
-    pub(crate) fn note_dirty(&self, dirty: bool) {
-        let since = if dirty { self.now().as_nanos().max(1) } else { 0 };
-        self.dirty_since.store(since, Ordering::Release);
     }
 }
 

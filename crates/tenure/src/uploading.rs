@@ -38,8 +38,9 @@ impl Tenure {
                 None => TenureError::TaskEnded { key: self.key.clone() },
             }),
         };
-        let dirty = self.ledger().is_ok_and(|ledger| ledger.is_dirty());
-        self.note_dirty(dirty);
+        let dirty = self.unpublished.upload_ended(self.now(), outcome.is_ok(), || {
+            self.ledger().is_ok_and(|ledger| ledger.is_dirty())
+        });
         match outcome {
             Ok(published) => {
                 let state = PublishedState {
@@ -81,6 +82,7 @@ impl Tenure {
         let attempt = self.shared.backends.entropy.attempt_id();
         let file = Scratch(scratch_dir(self.root.path()).join(format!("image-{attempt}.db")));
         let (taken_from, to) = (Arc::clone(&ledger), file.0.clone());
+        self.unpublished.image_begins(self.now());
         let act = if closed { Act::HandoffImage } else { Act::PublishImage };
         let image = self
             .around(act, self.blocking(move || taken_from.take_image(&to)))

@@ -22,6 +22,9 @@ async fn metrics_count_what_happens_and_name_no_tenant() {
     let unflushed =
         text.lines().find_map(|line| line.strip_prefix("leasehold_unflushed_bytes_max ")).unwrap();
     assert!(unflushed.parse::<u64>().unwrap() > 0);
+    let age =
+        text.lines().find_map(|line| line.strip_prefix("leasehold_unpublished_age_max_seconds ")).unwrap();
+    assert!(age.parse::<f64>().unwrap() > 0.0);
     served.post(&format!("{}/handoff", path_of(TENANT))).await.ok(200);
     served.delete(&path_of(TENANT)).await.ok(200);
     served.get("/nothing").await.problem(404, "not_found");
@@ -34,6 +37,7 @@ async fn metrics_count_what_happens_and_name_no_tenant() {
         "leasehold_tenants_released_total{flushed=\"true\"} 1",
         "leasehold_tenants_forgotten_total 1",
         "leasehold_unflushed_bytes 0",
+        "leasehold_unpublished_age_max_seconds 0.0",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }

@@ -15,4 +15,5 @@ mod receipts;
 mod rewound;
 mod salvage;
 mod set_back;
+mod unpublished;
 mod ways_in;
