@@ -28,6 +28,30 @@ def test_the_chart_installs_this_build() -> None:
     assert chart.loaded().metadata["appVersion"] == workspace["version"]
 
 
+def defaults() -> dict[str, Any]:
+    """Every default of the binary, as the example states it; a test of the binary holds that to what it does."""
+    found: dict[str, Any] = {}
+    section = ""
+    for line in (ROOT / "leasehold.example.toml").read_text().splitlines():
+        if named := re.fullmatch(r"#?\[(\w+)\]", line):
+            section = f"{named[1]}."
+        elif (setting := re.fullmatch(r"#(\w+ = .*)", line)) and "# no default" not in line:
+            ((key, value),) = tomllib.loads(setting[1]).items()
+            found[section + key] = value
+    return found
+
+
+def test_the_values_begin_with_the_binarys_defaults() -> None:
+    known = defaults()
+    assert {"ttl", "postgres.pool_max"} <= known.keys()
+    for key in leaves(chart.loaded().values["config"]):
+        section, _, name = key.rpartition(".")
+        config = chart.loaded().values["config"]
+        value = config[section][name] if section else config[name]
+        # Logs in a cluster are read by programs; what is empty is asked for.
+        assert value in (known.get(key), "") or key == "log.format", key
+
+
 def test_the_table_names_every_value() -> None:
     _, table = README.read_text().split("\n## Values\n")
     named = set(re.findall(r"^\| `([A-Za-z_.]+)`", table, re.MULTILINE))
