@@ -62,6 +62,15 @@ async fn bodies<P: Pair>(fleet: &Fleet<P>, key: &LeaseKey) -> Vec<(String, bytes
     futures::future::join_all(read).await.into_iter().flatten().collect()
 }
 
+/// Puts what was forgotten once more, where it is not there again already.
+async fn land<P: Pair>(fleet: &Fleet<P>, objects: &[(String, bytes::Bytes)]) {
+    let puts = objects.iter().map(|(name, body)| async move {
+        let object = name.parse().expect("an object key");
+        fleet.store_behind().put_if_absent(&object, Payload::Bytes(body.clone())).await.expect("put");
+    });
+    futures::future::join_all(puts).await;
+}
+
 /// Open, publish, handoff, reopen, abandon, forget, and all of that again.
 async fn live<P: Pair>(fleet: &Fleet<P>) -> Life {
     let (a, b) = (fleet.replica("a"), fleet.replica("b"));
@@ -139,10 +148,7 @@ async fn each_earlier_state<P: Pair>(extent: Extent) {
         assert!(state > 0 || row.is_none(), "{shown}");
         without_a_floor += u32::from(row.is_none_or(|row| row.floor.get() == 0));
         // What was forgotten lands once more, as a late writer's retries would bring it.
-        for (name, body) in &forgotten {
-            let object = name.parse().expect("an object key");
-            fleet.store_behind().put_if_absent(&object, Payload::Bytes(body.clone())).await.expect("put");
-        }
+        land(&fleet, &forgotten).await;
         let how = [Late::Snapshot, Late::Handoff, Late::Forget][state as usize % 3];
         let is_before = state % 2 == 0;
         if is_before {
@@ -180,7 +186,7 @@ async fn each_earlier_state<P: Pair>(extent: Extent) {
 /// The same where nothing was published since a forget: what landed late is the newest that there is, and nobody reads it.
 async fn each_earlier_state_of_a_forgotten_tenant<P: Pair>(extent: Extent) {
     let fleet = Fleet::<P>::manual().await;
-    let Life { key, states, mut forgotten, mut published, .. } = live(&fleet).await;
+    let Life { key, states, forgotten, mut published, .. } = live(&fleet).await;
     for state in 0..=states {
         let shown = format!("{extent:?} set back to state {state} of {states}");
         let owner = fleet.replica(&format!("owner-{state}"));
@@ -191,13 +197,10 @@ async fn each_earlier_state_of_a_forgotten_tenant<P: Pair>(extent: Extent) {
         let newest = bodies(&fleet, &key).await;
         let receipt = within(PATIENCE, "the forget", present.forget()).await.expect("forgotten");
         assert!(receipt.floor.covers(present.epoch()), "{shown}");
-        forgotten.extend(newest);
 
         fleet.pair().set_back(state, if extent == Extent::Row { Some(&key) } else { None }).await;
-        for (name, body) in &forgotten {
-            let object = name.parse().expect("an object key");
-            fleet.store_behind().put_if_absent(&object, Payload::Bytes(body.clone())).await.expect("put");
-        }
+        land(&fleet, &forgotten).await;
+        land(&fleet, &newest).await;
         let successor = fleet.replica(&format!("next-{state}"));
         let handle = opened(&fleet, &successor.router, &key).await;
         assert!(!receipt.floor.covers(handle.epoch()), "{shown}: epoch {}", handle.epoch());
