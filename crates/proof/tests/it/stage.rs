@@ -10,8 +10,9 @@ use leasehold_blob::BlobStore;
 use leasehold_lease::{Claim, LeaseStore};
 use leasehold_proof::{Answered, Client, ProofError, Times, World, recorder::Recorder};
 use leasehold_server::{Config, Edges, Service, Shutdown, Stores};
+use leasehold_tenure::Router;
 use leasehold_testkit::{PATIENCE, pass};
-use leasehold_types::{Clock as _, Epoch, LeaseKey, SystemClock};
+use leasehold_types::{Clock as _, Entropy, Epoch, LeaseKey, SystemClock};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::mpsc};
 
@@ -30,7 +31,9 @@ pub(crate) struct Stage {
     pub(crate) recorder: Arc<Recorder>,
     /// Where the other replica answers.
     endpoint: String,
-    entropy: Arc<leasehold_types::Entropy>,
+    entropy: Arc<Entropy>,
+    /// The tenants of the other replica.
+    pub(crate) router: Router,
     /// Its end ends that replica.
     _shutdown: mpsc::Sender<Shutdown>,
     dir: TempDir,
@@ -56,10 +59,11 @@ impl Stage {
         let listener = TcpListener::bind(config.listen_addr()).await?;
         let endpoint = format!("http://{}", listener.local_addr()?);
         let service = Service::build_with(config, edges, stores).await?;
+        let router = service.router().clone();
         let (shutdown, told) = mpsc::channel(1);
         tokio::spawn(service.run(listener, told));
         let recorder = Arc::new(Recorder::new(Arc::new(SystemClock)));
-        Ok(Self { world, leases, blobs, recorder, endpoint, entropy, _shutdown: shutdown, dir })
+        Ok(Self { world, leases, blobs, recorder, endpoint, entropy, router, _shutdown: shutdown, dir })
     }
 
     pub(crate) fn dir(&self) -> &Path {
