@@ -8,9 +8,8 @@ use std::{
     time::Duration,
 };
 
-use leasehold_lease::TokioTimer;
 use leasehold_testkit::{BlobOp, FaultyBlobs, FaultyLeases, LeaseOp};
-use leasehold_types::{LeaseKey, Point, PointError, Points, Timer as _};
+use leasehold_types::{LeaseKey, Point, PointError, Points};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::watch;
 
@@ -172,8 +171,8 @@ impl Arms {
     /// `told`: how often it had been told to go on when it came here.
     fn perform(&self, action: Action, told: u64) {
         match action {
-            Action::Kill => block(async { signal_self(Signal::KILL).await }),
-            Action::Stop => block(self.stop()),
+            Action::Kill => signal_self(Signal::KILL),
+            Action::Stop => self.stop(),
             Action::Hold => self.hold(told),
             Action::LosePut => self.blobs.lose_next_answer(BlobOp::Put, |_| true),
             Action::LoseRow => self.leases.lose_answer_of(LeaseOp::Read),
@@ -182,14 +181,15 @@ impl Arms {
         }
     }
 
-    async fn stop(&self) {
+    fn stop(&self) {
         // A process that is stopped while it has SQLite's lock stops every other one on the file: that is the embedded pair's own
         // limit, and not what is tested. So it is stopped between two calls.
         let holds = self.shares_a_file.then(|| LEASE_OPS.map(|op| self.leases.hold(op)));
         if holds.is_some() {
-            self.leases.until_quiet().await;
+            let quiet = self.leases.until_quiet();
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(quiet));
         }
-        signal_self(Signal::STOP).await;
+        signal_self(Signal::STOP);
         drop(holds);
     }
 
@@ -257,17 +257,16 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Sends a signal that ends or stops this process. It reaches one thread after the other, and this one must not go on meanwhile.
-async fn signal_self(signal: Signal) {
+/// Sends a signal that ends or stops this process. It reaches one thread after the other, and this one must not go on meanwhile: it
+/// waits, and by nothing that needs another thread, since it may be here with a lock that those want.
+fn signal_self(signal: Signal) {
     if let Err(error) = kill_process(getpid(), signal) {
         say(&format!("error no signal could be sent: {error}"));
     }
-    TokioTimer.sleep(SIGNALLED_WITHIN).await;
-}
-
-/// Waits here, wherever in the replica this is: its other threads go on.
-fn block<T>(wait: impl Future<Output = T>) -> T {
-    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(wait))
+    let never = (Mutex::new(()), Condvar::new());
+    let wait =
+        || never.1.wait_timeout(never.0.lock().unwrap_or_else(PoisonError::into_inner), SIGNALLED_WITHIN);
+    tokio::task::block_in_place(|| drop(wait()));
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@ use crate::{
 /// How many events a page of a history may have: more than any of these histories has.
 const PAGE_EVENTS: usize = 1_000;
 /// How long a request may take over what its replica lets it wait: one that has no answer then has none.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+/// How long a request may wait for its tenant to settle where nothing else is said.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a history is read again that an opening came into.
 const READS_MAX: u32 = 50;
 
@@ -61,8 +63,7 @@ impl Client {
     pub fn new(endpoint: &str, tenant: &LeaseKey, recorder: Arc<Recorder>) -> Result<Self, ProofError> {
         let url = format!("{endpoint}/v1/orgs/{}/tenants/{}", tenant.org(), tenant.tenant());
         let http = reqwest::Client::builder().no_proxy().build()?;
-        let patience = Duration::from_secs(30);
-        Ok(Self { http, tenant: tenant.clone(), url, patience, recorder })
+        Ok(Self { http, tenant: tenant.clone(), url, patience: PATIENCE, recorder })
     }
 
     /// The same caller, who lets a request wait so long for the tenant to settle.

@@ -3,12 +3,12 @@
 use std::{fmt, time::Duration};
 
 use leasehold_proof::{Action, Arm, Client, ProofError, left_of, owners};
-use leasehold_testkit::{PATIENCE, pass, within};
+use leasehold_testkit::{pass, within};
 use leasehold_types::{LeaseKey, Point};
 
 use crate::{
     process::Process,
-    stage::{Stage, TIMES, until_done},
+    stage::{LONG, Stage, TIMES, until_done},
     stories::{Story, story_of},
 };
 
@@ -72,7 +72,7 @@ pub(crate) async fn lead(stage: &Stage, place: Place, fault: Fault, name: &str) 
             process.wake()?;
             if !story_ended {
                 // Whatever it answers now is judged like everything else.
-                let _ = within(PATIENCE, "what was under way", told).await;
+                let _ = within(LONG, "what was under way", told).await;
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::{path::Path, process::Stdio};
 
 use leasehold_proof::{Arm, ProofError, Times, World};
-use leasehold_testkit::{PATIENCE, eventually, within};
+use leasehold_testkit::{eventually, within};
 use leasehold_types::{LeaseKey, Point};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::{
@@ -12,7 +12,9 @@ use tokio::{
     sync::{Mutex, watch},
 };
 
-/// What a replica logs, as `tracing` filters are written, where a life is looked at by itself; it is told when the replica ends.
+use crate::stage::LONG;
+
+/// What a replica logs, as `tracing` filters are written, where a life is looked at by itself.
 const LOG: &str = "LEASEHOLD_PROOF_LOG";
 
 /// The process; killed when it is dropped.
@@ -46,12 +48,12 @@ impl Process {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         if let Ok(filter) = std::env::var(LOG) {
-            command.arg("--log").arg(filter);
+            command.arg("--log").arg(filter).stderr(Stdio::inherit());
         }
         let mut child = command.spawn()?;
         let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or("no process id")?;
         let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(input), Some(output), Some(mut errors)) = taken else { return Err("no pipes".into()) };
+        let (Some(input), Some(output), errors) = taken else { return Err("no pipes".into()) };
         let said = watch::Sender::new(Vec::new());
         let tell = said.clone();
         tokio::spawn(async move {
@@ -61,7 +63,9 @@ impl Process {
             }
             // Why it ended, where it says so.
             let mut why = String::new();
-            let _ = errors.read_to_string(&mut why).await;
+            if let Some(mut errors) = errors {
+                let _ = errors.read_to_string(&mut why).await;
+            }
             tell.send_modify(|said| said.push(format!("ended {why}")));
         });
         let (child, input) = (Mutex::new(child), Mutex::new(input));
@@ -78,7 +82,7 @@ impl Process {
         let mut listener = self.said.subscribe();
         let told = listener.wait_for(|said| place(said).is_some() || ended(said));
         // The sender lives in `self`.
-        let _ = within(PATIENCE, beginning, told).await;
+        let _ = within(LONG, beginning, told).await;
         let mut found = None;
         self.said.send_modify(|said| found = place(said).map(|at| said.remove(at)));
         found.ok_or_else(|| format!("it never said `{beginning}`: {:?}", *self.said.borrow()).into())
@@ -111,7 +115,7 @@ impl Process {
         // Looked at, and left as it is: its end is for somebody else to collect.
         let look = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let stopped = || async { matches!(waitid(WaitId::Pid(self.pid), look), Ok(Some(_))) };
-        eventually(PATIENCE, "it is stopped", stopped).await;
+        eventually(LONG, "it is stopped", stopped).await;
     }
 
     /// Lets it go on after a stop.
@@ -125,7 +129,7 @@ impl Process {
         if !by_itself {
             child.start_kill()?;
         }
-        let status = within(PATIENCE, "the process's end", child.wait()).await?;
+        let status = within(LONG, "the process's end", child.wait()).await?;
         if status.code().is_some() { Err(format!("it ended by itself: {status}").into()) } else { Ok(()) }
     }
 }

@@ -11,7 +11,7 @@ use leasehold_lease::{Claim, LeaseStore};
 use leasehold_proof::{Answered, Client, ProofError, Times, World, recorder::Recorder};
 use leasehold_server::{Config, Edges, Service, Shutdown, Stores};
 use leasehold_tenure::Router;
-use leasehold_testkit::{PATIENCE, pass};
+use leasehold_testkit::pass;
 use leasehold_types::{Clock as _, Entropy, Epoch, LeaseKey, SystemClock};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::mpsc};
@@ -19,6 +19,9 @@ use tokio::{net::TcpListener, sync::mpsc};
 /// Short, so that a lease that nobody renews is soon free.
 pub(crate) const TIMES: Times =
     Times { ttl: Duration::from_millis(1_500), margin: Duration::from_millis(300) };
+
+/// How long whatever has no limit of its own may take. Sixteen processes at a time share a machine and its servers with other suites.
+pub(crate) const LONG: Duration = Duration::from_secs(180);
 
 /// Between two tries of what is refused for a while.
 const TRY_EVERY: Duration = Duration::from_millis(50);
@@ -113,12 +116,12 @@ pub(crate) async fn until_done<T: std::fmt::Debug>(
     what: &str,
     mut call: impl AsyncFnMut() -> Result<Answered<T>, ProofError>,
 ) -> Result<T, ProofError> {
-    let until = SystemClock.now().plus(PATIENCE);
+    let until = SystemClock.now().plus(LONG);
     loop {
         match call().await? {
             Answered::Done(done) => return Ok(done),
             other if SystemClock.now() >= until => {
-                return Err(format!("{what} was not done within {PATIENCE:?}: {other:?}").into());
+                return Err(format!("{what} was not done within {LONG:?}: {other:?}").into());
             }
             _ => pass(TRY_EVERY).await,
         }

@@ -3,6 +3,7 @@
 mod closing;
 mod contract;
 mod damage;
+mod field_notes;
 mod full_disk;
 mod housekeeping;
 mod lapse;
