@@ -15,4 +15,4 @@ pub use arms::{Action, Arm, ArmError, Arms};
 pub use client::{Answered, Client};
 pub use objects::{left_of, owners};
 pub use replica::{ReplicaArgs, run_replica};
-pub use world::{ProofError, Times, World};
+pub use world::{Cloud, ProofError, Times, World};

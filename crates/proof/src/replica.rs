@@ -46,13 +46,13 @@ pub async fn run_replica(args: ReplicaArgs) -> Result<(), ProofError> {
     if let Some(filter) = &args.log {
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     }
-    let world = World::named(&args.world);
+    let world = World::named(&args.world)?;
     let times =
         Times { ttl: Duration::from_millis(args.ttl_ms), margin: Duration::from_millis(args.margin_ms) };
     let config = world.config(&args.dir, &args.replica, times)?;
     let blobs = FaultyBlobs::new(world.blobs(&config)?);
     let leases = FaultyLeases::new(world.leases(&config).await?);
-    let arms = Arms::new(args.tenant, blobs.clone(), leases.clone(), world == World::Embedded);
+    let arms = Arms::new(args.tenant, blobs.clone(), leases.clone(), matches!(world, World::Embedded));
     for arm in args.arms {
         arms.arm(arm);
     }

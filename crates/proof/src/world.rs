@@ -1,10 +1,10 @@
 //! A fleet's stores, which outlive every replica of it.
 
-use std::{env, path::Path, sync::Arc, time::Duration};
+use std::{env, fmt, path::Path, sync::Arc, time::Duration};
 
 use leasehold_blob::{AzureCredential, AzureOptions, AzureStore, BlobStore, DirectoryStore, Secret};
-use leasehold_lease::{LeaseStore, PostgresLeaseStore, PostgresOptions, SqliteLeaseStore, TokioTimer};
-use leasehold_server::Config;
+use leasehold_lease::{LeaseStore, PostgresLeaseStore, PostgresOptions, SqliteLeaseStore};
+use leasehold_server::{Config, Edges};
 use leasehold_types::{Entropy, SystemClock};
 
 /// The URL of a Postgres superuser, as `cargo xtask test` tells it.
@@ -28,36 +28,66 @@ pub struct Times {
 
 /// Where a fleet keeps its leases and images. Its processes share a directory too: for the key by which tenant ids are derived, and
 /// for each one's own state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum World {
     /// A SQLite file and a directory in the shared directory.
     Embedded,
-    /// A Postgres schema and an Azure Blob container of this name, on the servers that the environment names.
-    Cloud(String),
+    /// A Postgres schema and an Azure Blob container.
+    Cloud(Cloud),
+}
+
+/// A schema and a container of one name.
+#[derive(Clone)]
+pub struct Cloud {
+    name: String,
+    postgres: String,
+    azurite: String,
+}
+
+impl fmt::Debug for Cloud {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The addresses hold passwords.
+        f.debug_tuple("Cloud").field(&self.name).finish()
+    }
 }
 
 impl World {
-    /// From how it is told to a process: `embedded`, or the name of a schema and container.
-    #[must_use]
-    pub fn named(text: &str) -> Self {
-        if text == "embedded" { Self::Embedded } else { Self::Cloud(text.to_owned()) }
+    /// From how it is told to a process: `embedded`, or the name of a schema and container on the servers that the environment names.
+    pub fn named(text: &str) -> Result<Self, ProofError> {
+        if text == "embedded" {
+            return Ok(Self::Embedded);
+        }
+        let name = text.to_owned();
+        Ok(Self::Cloud(Cloud { name, postgres: address(POSTGRES)?, azurite: address(AZURITE)? }))
     }
 
-    /// How it is told to a process.
+    /// How it is told to a process, beside its [environment](Self::environment).
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Embedded => "embedded",
-            Self::Cloud(name) => name,
+            Self::Cloud(cloud) => &cloud.name,
         }
     }
 
-    /// A new world on real servers.
-    pub async fn new_cloud() -> Result<Self, ProofError> {
+    /// What a process of this world finds in its environment.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(&'static str, &str)> {
+        match self {
+            Self::Embedded => Vec::new(),
+            Self::Cloud(cloud) => {
+                vec![(POSTGRES, cloud.postgres.as_str()), (AZURITE, cloud.azurite.as_str())]
+            }
+        }
+    }
+
+    /// A new world, in the Postgres that the environment names and in the Azurite of this connection string.
+    pub async fn new_cloud(azurite: &str) -> Result<Self, ProofError> {
         let name = format!("proof-{}", Entropy::system().uuid());
-        PostgresLeaseStore::migrate(&postgres(&name)?).await?;
-        azure(&name)?.create_container().await?;
-        Ok(Self::Cloud(name))
+        let cloud = Cloud { name, postgres: address(POSTGRES)?, azurite: azurite.to_owned() };
+        PostgresLeaseStore::migrate(&cloud.leases()).await?;
+        cloud.blobs()?.create_container().await?;
+        Ok(Self::Cloud(cloud))
     }
 
     /// The configuration of a replica of this world that lives in `dir`.
@@ -78,7 +108,7 @@ impl World {
                 std::fs::create_dir_all(&config.data_dir)?;
                 Arc::new(SqliteLeaseStore::open(&config.leases_path(), Arc::new(SystemClock))?)
             }
-            Self::Cloud(name) => Arc::new(PostgresLeaseStore::connect(postgres(name)?).await?),
+            Self::Cloud(cloud) => Arc::new(PostgresLeaseStore::connect(cloud.leases()).await?),
         })
     }
 
@@ -87,22 +117,26 @@ impl World {
     pub fn blobs(&self, config: &Config) -> Result<Arc<dyn BlobStore>, ProofError> {
         Ok(match self {
             Self::Embedded => Arc::new(DirectoryStore::open_without_sync(&config.store_dir())?),
-            Self::Cloud(name) => Arc::new(azure(name)?),
+            Self::Cloud(cloud) => Arc::new(cloud.blobs()?),
         })
     }
 }
 
-fn postgres(name: &str) -> Result<PostgresOptions, ProofError> {
-    let mut options = PostgresOptions::new(address(POSTGRES)?);
-    options.schema = name.replace('-', "_");
-    options.pool_max = POOL_MAX;
-    Ok(options)
-}
+impl Cloud {
+    fn leases(&self) -> PostgresOptions {
+        let mut options = PostgresOptions::new(self.postgres.as_str());
+        options.schema = self.name.replace('-', "_");
+        options.pool_max = POOL_MAX;
+        options
+    }
 
-fn azure(name: &str) -> Result<AzureStore, ProofError> {
-    let credential = AzureCredential::ConnectionString(Secret::from(address(AZURITE)?));
-    let (timer, clock, entropy) = (Arc::new(TokioTimer), Arc::new(SystemClock), Arc::new(Entropy::system()));
-    Ok(AzureStore::connect(AzureOptions::new(credential, name.to_owned(), timer, clock, entropy))?)
+    fn blobs(&self) -> Result<AzureStore, ProofError> {
+        let credential = AzureCredential::ConnectionString(Secret::from(self.azurite.as_str()));
+        let edges = Edges::system();
+        let options =
+            AzureOptions::new(credential, self.name.clone(), edges.timer, edges.clock, edges.entropy);
+        Ok(AzureStore::connect(options)?)
+    }
 }
 
 fn address(variable: &str) -> Result<String, ProofError> {

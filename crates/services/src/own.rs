@@ -51,4 +51,10 @@ impl OwnServers {
     pub fn azurite(&self) -> Result<Azurite, ServiceError> {
         Azurite::start(&Packages::installed(&self.home, false)?, &self.place, Persistence::OnDisk)
     }
+
+    /// One that keeps nothing over its end: for a test that makes thousands of objects and never ends it. Ten minutes after its start an
+    /// Azurite collects what was deleted, and answers nobody meanwhile; one of a test's own is not that old.
+    pub fn azurite_in_memory(&self) -> Result<Azurite, ServiceError> {
+        Azurite::start(&Packages::installed(&self.home, false)?, &self.place, Persistence::InMemory)
+    }
 }

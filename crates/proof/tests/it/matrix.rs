@@ -1,9 +1,10 @@
 //! All points, by both faults, on each pair of stores.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use leasehold_proof::{ProofError, World};
+use leasehold_services::{Azurite, OwnServers};
 use leasehold_types::{Act, Clock as _, Point, SystemClock};
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
 /// How many lives are led at a time: each mostly waits for a lease to run out.
 const AT_ONCE: usize = 16;
 /// How many share a set of servers, which answer one after the other.
-const AT_ONCE_SHARED: usize = 8;
+const AT_ONCE_SHARED: usize = 12;
 
 /// Acts that one life comes to more often, where the later time is another step of the protocol.
 const AGAIN: [Act; 3] = [Act::OpenFloors, Act::OpenList, Act::ForgetList];
@@ -32,22 +33,22 @@ fn wanted(place: Place) -> bool {
 }
 
 /// What lives of one pair stand on.
-#[derive(Clone)]
 enum Stages {
     /// Each life has stores of its own.
     Own,
     /// They share real servers' stores, as tenants do.
-    Shared(Arc<Stage>),
+    Shared { stage: Box<Stage>, azurite: Box<Azurite> },
 }
 
 impl Stages {
-    async fn lead(self, place: Place, fault: Fault, name: String) -> Result<(), ProofError> {
+    async fn lead(&self, place: Place, fault: Fault, name: String) -> Result<(), ProofError> {
         match self {
             // A house is kept for everybody's forgotten tenants, so what is about that has stores of its own.
-            Self::Shared(_) if story_of(place.point.act()) == Story::Rechecking => {
-                lead(&Stage::new(World::new_cloud().await?).await?, place, fault, &name).await
+            Self::Shared { azurite, .. } if story_of(place.point.act()) == Story::Rechecking => {
+                let world = World::new_cloud(&azurite.connection_string()).await?;
+                lead(&Stage::new(world).await?, place, fault, &name).await
             }
-            Self::Shared(stage) => lead(&stage, place, fault, &name).await,
+            Self::Shared { stage, .. } => lead(stage, place, fault, &name).await,
             Self::Own => lead(&Stage::new(World::Embedded).await?, place, fault, &name).await,
         }
     }
@@ -57,12 +58,11 @@ async fn every_point(stages: Stages, fault: Fault) {
     let began = SystemClock.now();
     let at_once = match stages {
         Stages::Own => AT_ONCE,
-        Stages::Shared(_) => AT_ONCE_SHARED,
+        Stages::Shared { .. } => AT_ONCE_SHARED,
     };
     let places = places().into_iter().enumerate().filter(|(_, place)| wanted(*place));
-    let lives: Vec<_> = places
-        .map(|(number, place)| (place, stages.clone().lead(place, fault, format!("life-{number}"))))
-        .collect();
+    let lives: Vec<_> =
+        places.map(|(number, place)| (place, stages.lead(place, fault, format!("life-{number}")))).collect();
     let count = lives.len();
     let outcomes: Vec<_> = stream::iter(lives)
         .map(|(place, life)| async move {
@@ -86,9 +86,11 @@ async fn every_point(stages: Stages, fault: Fault) {
     assert!(failures.is_empty(), "{} of {count} lives:\n{}", failures.len(), failures.join("\n"));
 }
 
-async fn shared() -> Stages {
-    let world = World::new_cloud().await.expect("a schema and a container");
-    Stages::Shared(Arc::new(Stage::new(world).await.expect("a stage")))
+async fn shared(test: &str) -> Stages {
+    let azurite = OwnServers::of(test).and_then(|own| own.azurite_in_memory()).expect("an Azurite");
+    let world = World::new_cloud(&azurite.connection_string()).await.expect("a schema and a container");
+    let stage = Box::new(Stage::new(world).await.expect("a stage"));
+    Stages::Shared { stage, azurite: Box::new(azurite) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,10 +105,10 @@ async fn a_replica_stopped_at_any_point_of_the_embedded_pair_breaks_no_promise()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_killed_at_any_point_of_the_cloud_pair_breaks_no_promise() {
-    every_point(shared().await, Fault::Kill).await;
+    every_point(shared("proof_killed").await, Fault::Kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_stopped_at_any_point_of_the_cloud_pair_breaks_no_promise() {
-    every_point(shared().await, Fault::Stop).await;
+    every_point(shared("proof_stopped").await, Fault::Stop).await;
 }

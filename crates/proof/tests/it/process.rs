@@ -37,6 +37,7 @@ impl Process {
     ) -> Result<Self, ProofError> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold-replica"));
         command
+            .envs(world.environment())
             .args(["--world", world.name(), "--replica", replica, "--tenant", &tenant.to_string()])
             .args(["--ttl-ms", &times.ttl.as_millis().to_string()])
             .args(["--margin-ms", &times.margin.as_millis().to_string()])
