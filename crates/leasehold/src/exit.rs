@@ -39,7 +39,8 @@ impl Exit {
             | ErrorCode::Overloaded
             | ErrorCode::Timeout
             | ErrorCode::LeaseStoreUnavailable
-            | ErrorCode::BlobStoreUnavailable => Self::TryAgain,
+            | ErrorCode::BlobStoreUnavailable
+            | ErrorCode::OwnerUnreachable => Self::TryAgain,
             _ => Self::Failed,
         }
     }

@@ -16,6 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::AppState,
+    forward::forward,
     observe::observe,
     problem::{Problem, of_panic},
     routes::{events, export, fleet, import, probes, sql, tenants, verbs},
@@ -45,8 +46,9 @@ Ids are `[a-z0-9][a-z0-9_-]{0,63}`. A position is `<epoch>-<seq>`; both parts co
 numbered again in the next epoch.
 
 Every refusal is problem details (RFC 9457) with a stable `code`, and says by `executed` whether it was executed: `no`, or \
-`unknown`, after which the request is repeated with the same idempotency key. While a tenant moves within this replica, requests \
-wait for it as long as `Leasehold-Timeout` allows. What another replica holds is answered 409 `lease_held` with its `endpoint`.
+`unknown`, after which the request is repeated with the same idempotency key. While a tenant moves, requests wait for it as long as \
+`Leasehold-Timeout` allows. In a fleet with a peer secret every replica answers for every tenant: what another one holds is forwarded \
+to it. Without one it is answered 409 `lease_held` with the owner's `endpoint`.
 
 ";
 
@@ -109,6 +111,7 @@ pub(crate) fn service_of(app: AppState) -> Router {
     router
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_that_method)
+        .layer(middleware::from_fn_with_state(AppState::clone(&app), forward))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), same_site))
         .layer(CatchPanicLayer::custom(of_panic))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), observe))

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::{
     bounds::Bound,
     config::Config,
+    forward::Forwarding,
     metrics::Metrics,
     patience::Patience,
     paused::Paused,
@@ -22,9 +23,9 @@ use crate::{
 pub(crate) type AppState = Arc<App>;
 
 /// The first wait of a parked request; each further one is twice as long.
-const PARKED_WAIT_MIN: Duration = Duration::from_millis(5);
+pub(crate) const PARKED_WAIT_MIN: Duration = Duration::from_millis(5);
 /// The longest wait of a parked request between two attempts.
-const PARKED_WAIT_MAX: Duration = Duration::from_millis(200);
+pub(crate) const PARKED_WAIT_MAX: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(crate) struct App {
@@ -54,6 +55,8 @@ pub(crate) struct App {
     pub(crate) followers: Arc<Bound>,
     /// One permit for each request that waits for its tenant to settle.
     pub(crate) parked: Semaphore,
+    /// The way to the other replicas, where the fleet has a secret.
+    pub(crate) forwarding: Option<Forwarding>,
     /// Files of exports and imports under way; emptied at each start.
     pub(crate) scratch: PathBuf,
 }

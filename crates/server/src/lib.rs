@@ -17,6 +17,7 @@ mod connections;
 mod copying;
 mod error;
 mod extract;
+mod forward;
 mod metrics;
 mod observe;
 mod patience;
@@ -33,7 +34,7 @@ mod telemetry;
 pub use api::openapi_json;
 pub use config::{
     AuthMode, AuthSettings, AzureIdentity, AzureSettings, BackendPair, CONFIG_KEYS, Config, FollowSettings,
-    LimitSettings, LogFormat, LogSettings, PostgresSettings, SecretText, SnapshotSettings,
+    LimitSettings, LogFormat, LogSettings, PeerSettings, PostgresSettings, SecretText, SnapshotSettings,
 };
 pub use error::{ConfigError, ExitReport, ServeError, StartError};
 pub use service::{Edges, Service, Shutdown, Stores, banner, bind};

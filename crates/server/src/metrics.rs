@@ -15,6 +15,8 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
+use crate::forward::ForwardCounters;
+
 /// The label values of a request: the route's template, never a path, so that there are as many as there are routes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -67,6 +69,7 @@ pub(crate) struct Metrics {
     forgotten: Counter,
     swept_objects: Counter,
     sweeps_failed: Counter,
+    pub(crate) forward: ForwardCounters,
 }
 
 impl fmt::Debug for Metrics {
@@ -109,6 +112,7 @@ impl Metrics {
             forgotten: Counter::default(),
             swept_objects: Counter::default(),
             sweeps_failed: Counter::default(),
+            forward: ForwardCounters::default(),
             registry: Registry::default(),
         };
         registry.register("http_requests", "Answered requests", metrics.requests.clone());
@@ -176,6 +180,7 @@ impl Metrics {
         registry.register("tenants_forgotten", "Tenants forgotten", metrics.forgotten.clone());
         registry.register("swept_objects", "Objects deleted by sweeps", metrics.swept_objects.clone());
         registry.register("sweeps_failed", "Failed sweeps", metrics.sweeps_failed.clone());
+        metrics.forward.register(&mut registry);
         metrics.begin_at_zero();
         Self { registry, ..metrics }
     }

@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
-use axum::{extract::FromRequestParts, http::request::Parts};
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, request::Parts},
+};
 use leasehold_types::{Clock, Moment};
 
-use crate::{app::AppState, problem::Problem};
+use crate::{
+    app::{App, AppState},
+    problem::Problem,
+};
 
 /// The header.
 pub(crate) const HEADER: &str = "leasehold-timeout";
@@ -29,18 +35,36 @@ impl Patience {
     }
 }
 
+impl Patience {
+    /// That of a request that may say so wrongly: whoever answers it refuses that.
+    pub(crate) fn of_headers(headers: &HeaderMap, app: &App) -> Self {
+        let wait = read(headers).unwrap_or(DEFAULT);
+        Self::of(app.clock.as_ref(), wait.min(app.config.limits.timeout_max))
+    }
+
+    /// Whether the header says a time, or is not there.
+    pub(crate) fn is_valid(headers: &HeaderMap) -> bool {
+        read(headers).is_some()
+    }
+}
+
+/// How long the caller waits; `None`: the header says no time.
+fn read(headers: &HeaderMap) -> Option<Duration> {
+    match headers.get(HEADER) {
+        None => Some(DEFAULT),
+        Some(value) => value.to_str().ok().and_then(parse),
+    }
+}
+
 impl FromRequestParts<AppState> for Patience {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
-        let wait = match parts.headers.get(HEADER) {
-            None => DEFAULT,
-            Some(value) => value.to_str().ok().and_then(parse).ok_or_else(|| {
-                Problem::invalid(
-                    "Leasehold-Timeout is a whole number of seconds, or of `ms`, `s` or `m`: 30, 500ms",
-                )
-            })?,
-        };
+        let wait = read(&parts.headers).ok_or_else(|| {
+            Problem::invalid(
+                "Leasehold-Timeout is a whole number of seconds, or of `ms`, `s` or `m`: 30, 500ms",
+            )
+        })?;
         Ok(Self::of(app.clock.as_ref(), wait.min(app.config.limits.timeout_max)))
     }
 }

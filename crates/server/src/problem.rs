@@ -15,7 +15,11 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::{answer::line_of, status::row_of};
+use crate::{
+    answer::line_of,
+    forward::{Owner, Verdict},
+    status::row_of,
+};
 
 /// The longest `detail`, in characters: what a caller sent may be part of it.
 const DETAIL_CHARS_MAX: usize = 1_000;
@@ -82,10 +86,10 @@ pub(crate) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     epoch: Option<Epoch>,
-    /// With `lease_held`: the replica that holds the tenant.
+    /// With `lease_held` and `owner_unreachable`: the replica that holds the tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
-    /// With `lease_held`: where that replica answers.
+    /// With `lease_held` and `owner_unreachable`: where that replica answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     endpoint: Option<String>,
     /// With `history_rewound`: the position from which to go on.
@@ -178,6 +182,21 @@ impl Problem {
         self
     }
 
+    /// The replica that holds the tenant, or was asked for it.
+    pub(crate) fn owned_by(mut self, owner: &Owner) -> Self {
+        self.0.epoch = owner.epoch;
+        self.0.owner = Some(owner.replica.clone());
+        self.0.endpoint = Some(owner.endpoint.clone());
+        self
+    }
+
+    /// What it tells whoever could ask elsewhere.
+    fn verdict(&self) -> Option<Verdict> {
+        let named = self.0.owner.clone().zip(self.0.endpoint.clone());
+        let owner = named.map(|(replica, endpoint)| Owner { replica, endpoint, epoch: self.0.epoch });
+        Verdict::of(self.0.code, self.0.executed == ExecutedWord::No, owner)
+    }
+
     pub(crate) fn with_receipt(mut self, receipt: Option<Value>) -> Self {
         self.0.receipt = receipt;
         self
@@ -219,8 +238,12 @@ impl IntoResponse for Problem {
             let known = self.0.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
             known.unwrap_or(secs).max(1)
         });
+        let verdict = self.verdict();
         let body = line_of(&self.body()).unwrap_or_default();
         let mut response = (row.status, body).into_response();
+        if let Some(verdict) = verdict {
+            response.extensions_mut().insert(verdict);
+        }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(secs) = retry_after {

@@ -31,7 +31,7 @@ const fn row(
 /// Every code, its status and what to do. A test holds it complete.
 ///
 /// Statuses group by what the caller does: 4xx means change the request or its address (409 `lease_held` names the replica that
-/// answers for the tenant), 429 and 503 mean come back later and nothing has to change, 500 and 507 mean tell an operator.
+/// answers for the tenant), 429, 502, 503 and 504 mean come back later and nothing has to change, 500 and 507 mean tell an operator.
 pub(crate) const TABLE: &[Row] = &[
     row(
         ErrorCode::Draining,
@@ -95,6 +95,13 @@ pub(crate) const TABLE: &[Row] = &[
         Some(2),
         "the blob store cannot be reached",
         "repeat the request later",
+    ),
+    row(
+        ErrorCode::OwnerUnreachable,
+        StatusCode::BAD_GATEWAY,
+        Some(1),
+        "the replica that holds the tenant did not answer",
+        "repeat the request; where `executed` is `unknown`, with the same idempotency key",
     ),
     row(
         ErrorCode::DiskFull,
@@ -216,6 +223,13 @@ pub(crate) const TABLE: &[Row] = &[
         "see `Allow` and /openapi.json",
     ),
     row(
+        ErrorCode::PeerRefused,
+        StatusCode::FORBIDDEN,
+        None,
+        "the request is marked as forwarded and does not show the fleet's secret",
+        "leave the mark out; between replicas, give all of them the same `peers.secret_file`",
+    ),
+    row(
         ErrorCode::InvalidConfiguration,
         StatusCode::INTERNAL_SERVER_ERROR,
         None,
@@ -285,7 +299,8 @@ mod tests {
     #[test]
     fn waiting_is_advised_exactly_where_it_helps() {
         for row in TABLE {
-            let later = matches!(row.status.as_u16(), 429 | 503 | 504) || row.code == ErrorCode::LeaseHeld;
+            let later =
+                matches!(row.status.as_u16(), 429 | 502 | 503 | 504) || row.code == ErrorCode::LeaseHeld;
             assert_eq!(row.retry_after_secs.is_some(), later, "{}", row.code);
         }
     }

@@ -28,6 +28,8 @@ pub enum ErrorCode {
     LeaseStoreUnavailable,
     /// The blob store failed or could not be reached.
     BlobStoreUnavailable,
+    /// The replica that holds the tenant could not be reached, or its answer was lost.
+    OwnerUnreachable,
     /// The local disk is full.
     DiskFull,
     /// The local disk or file failed.
@@ -63,6 +65,8 @@ pub enum ErrorCode {
     NotFound,
     /// The address is known, the method is not.
     MethodNotAllowed,
+    /// A request says that a replica forwarded it and does not show the fleet's secret.
+    PeerRefused,
     // An operator's to mend.
     /// A configuration cannot be used.
     InvalidConfiguration,
@@ -88,6 +92,7 @@ impl ErrorCode {
         Self::Timeout,
         Self::LeaseStoreUnavailable,
         Self::BlobStoreUnavailable,
+        Self::OwnerUnreachable,
         Self::DiskFull,
         Self::LocalIo,
         Self::InvalidArgument,
@@ -105,6 +110,7 @@ impl ErrorCode {
         Self::TenantForgotten,
         Self::NotFound,
         Self::MethodNotAllowed,
+        Self::PeerRefused,
         Self::InvalidConfiguration,
         Self::ReplicaIdTaken,
         Self::FormatTooNew,
@@ -125,6 +131,7 @@ impl ErrorCode {
             Self::Timeout => "timeout",
             Self::LeaseStoreUnavailable => "lease_store_unavailable",
             Self::BlobStoreUnavailable => "blob_store_unavailable",
+            Self::OwnerUnreachable => "owner_unreachable",
             Self::DiskFull => "disk_full",
             Self::LocalIo => "local_io",
             Self::InvalidArgument => "invalid_argument",
@@ -142,6 +149,7 @@ impl ErrorCode {
             Self::TenantForgotten => "tenant_forgotten",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
+            Self::PeerRefused => "peer_refused",
             Self::InvalidConfiguration => "invalid_configuration",
             Self::ReplicaIdTaken => "replica_id_taken",
             Self::FormatTooNew => "format_too_new",

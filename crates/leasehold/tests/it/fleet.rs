@@ -5,7 +5,10 @@ use crate::{
     process::Replica,
 };
 
-over_each_pair!(what_another_replica_holds_is_asked_for_there);
+over_each_pair!(
+    what_another_replica_holds_is_asked_for_there,
+    with_a_secret_every_replica_answers_for_every_tenant
+);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_development_a_process_takes_the_next_free_id() {
@@ -43,6 +46,23 @@ async fn what_another_replica_holds_is_asked_for_there(ground: Ground) {
     assert_eq!(abandoned["state"], "released", "{abandoned}");
     assert_eq!(one.names("acme/u").await, ["k-1"], "the tail was abandoned");
     one.stop().await.assert(0);
+    two.stop().await.assert(0);
+}
+
+async fn with_a_secret_every_replica_answers_for_every_tenant(ground: Ground) {
+    let secret = ground.dir.path().join("peer-secret");
+    std::fs::write(&secret, "the-secret-of-this-fleet\n").unwrap();
+    let environment = [("LEASEHOLD_PEERS__SECRET_FILE", secret.to_str().unwrap())];
+    let one = ground.start_in("dev-1", &environment).await;
+    let two = ground.start_in("dev-2", &environment).await;
+    one.write("acme/u", "k-1").await;
+    two.write("acme/u", "k-2").await;
+    assert_eq!(two.names("acme/u").await, ["k-1", "k-2"]);
+    let status = two.tenant(["status", "acme/u", "--json"]).await.assert(0).document();
+    assert_eq!((&status["owner"], &status["position"]), (&"dev-1".into(), &"1-2".into()), "one hop, no move");
+    one.stop().await.assert(0);
+    two.write("acme/u", "k-3").await;
+    assert_eq!(two.names("acme/u").await, ["k-1", "k-2", "k-3"]);
     two.stop().await.assert(0);
 }
 

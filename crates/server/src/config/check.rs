@@ -49,6 +49,16 @@ impl Config {
         {
             return refuse("endpoint", format!("`{endpoint}` does not begin with http:// or https://"));
         }
+        if self.peers.secrets()?.is_some()
+            && let Some(endpoint) = self.endpoint.as_ref().filter(|endpoint| !endpoint.starts_with("http://"))
+        {
+            return refuse(
+                "endpoint",
+                format!(
+                    "`{endpoint}`: with `peers.secret_file` the others forward to it, and a replica answers plain HTTP"
+                ),
+            );
+        }
         EnvFilter::try_new(&self.log.filter)
             .map_err(|source| ConfigError::Unusable { key: "log.filter", detail: source.to_string() })?;
         if let BackendPair::Cloud { postgres, azure } = self.pair()? {
@@ -71,6 +81,7 @@ impl Config {
             ("limits.statement_time_max", self.limits.statement_time_max),
             ("limits.timeout_max", self.limits.timeout_max),
             ("follow.heartbeat_every", self.follow.heartbeat_every),
+            ("peers.connect_timeout", self.peers.connect_timeout),
         ];
         if let Some(postgres) = &self.postgres {
             positive.extend([

@@ -9,7 +9,7 @@ use std::{
 use leasehold_types::ReplicaId;
 use serde::Deserialize;
 
-use super::{AzureSettings, PostgresSettings};
+use super::{AzureSettings, PeerSettings, PostgresSettings};
 
 /// The port that is tried first where nobody named one.
 pub(crate) const PORT_DEFAULT: u16 = 7400;
@@ -57,6 +57,8 @@ pub struct Config {
     pub limits: LimitSettings,
     /// Event streams.
     pub follow: FollowSettings,
+    /// How the replicas of a fleet know one another.
+    pub peers: PeerSettings,
     /// Who may call.
     pub auth: AuthSettings,
     /// Logs.
@@ -85,6 +87,7 @@ impl Default for Config {
             snapshot: SnapshotSettings::default(),
             limits: LimitSettings::default(),
             follow: FollowSettings::default(),
+            peers: PeerSettings::default(),
             auth: AuthSettings::default(),
             log: LogSettings::default(),
             dev: false,

@@ -63,6 +63,8 @@ pub const CONFIG_KEYS: &[(&str, &str)] = &[
     ("follow.heartbeat_every", "how often a quiet stream sends a comment"),
     ("follow.followers_max", "streams"),
     ("follow.followers_per_tenant_max", "streams of one tenant"),
+    ("peers.secret_file", "file with the secret by which replicas forward to one another"),
+    ("peers.connect_timeout", "how long a connection to another replica may take"),
     ("auth.mode", "none (loopback only) or none-acknowledged"),
     ("log.format", "text or json"),
     ("log.filter", "what is logged"),

@@ -6,6 +6,7 @@ mod file;
 mod keys;
 mod load;
 mod pair;
+mod peers;
 mod postgres;
 mod secret;
 #[cfg(test)]
@@ -17,5 +18,6 @@ pub use file::{
 };
 pub use keys::CONFIG_KEYS;
 pub use pair::BackendPair;
+pub use peers::PeerSettings;
 pub use postgres::PostgresSettings;
 pub use secret::SecretText;

@@ -98,7 +98,8 @@ fn a_value(key: &str) -> &'static str {
 }
 
 /// Keys that stand for others, or go with other ways in.
-const OTHER_WAYS: [&str; 11] = [
+const OTHER_WAYS: [&str; 12] = [
+    "peers.secret_file",
     "postgres.url_file",
     "postgres.sslrootcert",
     "azure.connection_string",
@@ -129,8 +130,10 @@ fn every_key_can_be_set_by_the_environment_and_by_the_file() {
         .filter(|key| !OTHER_WAYS.contains(key) && *key != "azure.authority")
         .map(|key| (key, a_value(key)))
         .collect();
-    let scenarios: [&[(&str, &str)]; 8] = [
+    let peers = file(&dir, "peers", "hunter2-hunter2-hunter2\n");
+    let scenarios: [&[(&str, &str)]; 9] = [
         &plain,
+        &[("peers.secret_file", &peers)],
         &[("postgres.url_file", &url), CONTAINER, ACCOUNT, ("azure.account_key_file", &key)],
         &[URL, ("postgres.sslmode", "verify-ca"), ("postgres.sslrootcert", &root), CONTAINER, ACCOUNT, KEY],
         &[URL, CONTAINER, ("azure.connection_string", string)],
@@ -171,7 +174,7 @@ fn every_key_can_be_set_by_the_environment_and_by_the_file() {
 
 #[test]
 fn a_key_list_that_misses_a_field_would_be_noticed() {
-    for table in ["postgres", "azure", "snapshot", "limits", "follow", "auth", "log"] {
+    for table in ["postgres", "azure", "snapshot", "limits", "follow", "peers", "auth", "log"] {
         let error = serde_json::from_str::<Config>(&format!("{{\"{table}\": {{\"?\": 1}}}}"))
             .unwrap_err()
             .to_string();

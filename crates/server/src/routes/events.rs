@@ -80,8 +80,8 @@ fn name_each(batch: &mut [NewEvent], key: &str, one: bool) -> Result<(), Problem
 }
 
 /// Reads a page of events or, with `Accept: text/event-stream`, follows them: each event as it is appended, its position as the
-/// stream's id; a comment now and then while nothing happens; `event: moved` when the tenant leaves this replica, after
-/// which the stream ends and is taken up again with `Last-Event-ID`.
+/// stream's id; a comment now and then while nothing happens; `event: moved` when the tenant leaves its replica, after
+/// which the stream ends and is taken up again, at any replica, with `Last-Event-ID`.
 ///
 /// A position from a tail that a crash took away is answered 409 `history_rewound` with `last_common`.
 #[utoipa::path(
@@ -136,7 +136,7 @@ pub(crate) async fn read(
     Ok(Answer(page).into_response())
 }
 
-fn wants_stream(headers: &HeaderMap) -> bool {
+pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     headers
         .get_all(header::ACCEPT)
         .iter()

@@ -8,7 +8,7 @@ use axum::{
 use leasehold_blob::BlobPrefix;
 use leasehold_lease::LeaseRow;
 use leasehold_tenure::{Handle, Phase, PublishedState};
-use leasehold_types::{Epoch, ErrorCode, Floor, LeaseKey, Position, TenantId, Timestamp};
+use leasehold_types::{Epoch, ErrorCode, Floor, LeaseKey, Position, ReplicaId, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -17,6 +17,7 @@ use crate::{
     answer::Answer,
     app::{App, AppState, Opening},
     extract::{IfMatch, Json, Org, Query, Tenant},
+    forward::{Owner, Verdict},
     patience::Patience,
     problem::{Problem, ProblemBody},
 };
@@ -54,7 +55,7 @@ impl From<PublishedState> for PublishedInfo {
     }
 }
 
-/// A tenant as it stands. What only the replica that serves it knows is there only where that is this one.
+/// A tenant as it stands. What only the replica that serves it knows is there only where that one answers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TenantStatus {
     /// `org/tenant`.
@@ -101,6 +102,13 @@ pub(crate) struct TenantStatus {
     paused: bool,
 }
 
+impl TenantStatus {
+    /// Whether another replica than this one holds the tenant.
+    pub(crate) fn is_held_elsewhere(&self, this: &ReplicaId) -> bool {
+        self.state == TenantState::Held && self.owner.as_deref() != Some(this.as_str())
+    }
+}
+
 impl App {
     pub(crate) fn status_of_open(&self, handle: &Handle) -> TenantStatus {
         let status = handle.status();
@@ -145,6 +153,21 @@ impl App {
             ledger_bytes: None,
             in_flight: None,
         }
+    }
+
+    /// The answer of a status. Where another replica holds the tenant, that one knows more.
+    pub(crate) fn answer_status(&self, status: TenantStatus) -> Response {
+        let held = match (&status.owner, &status.endpoint) {
+            (Some(owner), Some(endpoint)) if status.is_held_elsewhere(&self.replica) => {
+                Some(Owner { replica: owner.clone(), endpoint: endpoint.clone(), epoch: Some(status.epoch) })
+            }
+            _ => None,
+        };
+        let mut response = Answer(status).into_response();
+        if let Some(owner) = held {
+            response.extensions_mut().insert(Verdict::Held(owner));
+        }
+        response
     }
 
     /// The tenant as it stands, wherever that is; nothing is opened.
@@ -196,11 +219,8 @@ pub(crate) async fn create(
         (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn status(
-    State(app): State<AppState>,
-    tenant: Tenant,
-) -> Result<Answer<TenantStatus>, Problem> {
-    app.status(&tenant.key).await.map(Answer)
+pub(crate) async fn status(State(app): State<AppState>, tenant: Tenant) -> Result<Response, Problem> {
+    app.status(&tenant.key).await.map(|status| app.answer_status(status))
 }
 
 /// What a forget would delete.

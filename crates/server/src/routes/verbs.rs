@@ -1,6 +1,9 @@
 //! What operators do to a tenant.
 
-use axum::extract::State;
+use axum::{
+    extract::State,
+    response::{IntoResponse as _, Response},
+};
 use leasehold_lease::Holder;
 use leasehold_tenure::Handle;
 use leasehold_types::{Epoch, ErrorCode, LeaseKey};
@@ -95,12 +98,15 @@ pub(crate) async fn handoff(
         (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn abandon(
-    State(app): State<AppState>,
-    tenant: Tenant,
-) -> Result<Answer<TenantStatus>, Problem> {
+pub(crate) async fn abandon(State(app): State<AppState>, tenant: Tenant) -> Result<Response, Problem> {
+    if app.router.handle_of(&tenant.key).is_none() {
+        let status = app.status(&tenant.key).await?;
+        if status.is_held_elsewhere(&app.replica) {
+            return Ok(app.answer_status(status));
+        }
+    }
     app.router.abandon(&tenant.key).await?;
-    app.status(&tenant.key).await.map(Answer)
+    app.status(&tenant.key).await.map(|status| Answer(status).into_response())
 }
 
 /// Holds the tenant still on this replica: hands it off and does not open it again until it is resumed or the replica restarts; calls
@@ -149,12 +155,9 @@ pub(crate) async fn pause(
         (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn resume(
-    State(app): State<AppState>,
-    tenant: Tenant,
-) -> Result<Answer<TenantStatus>, Problem> {
+pub(crate) async fn resume(State(app): State<AppState>, tenant: Tenant) -> Result<Response, Problem> {
     app.paused.resume(&tenant.key);
-    app.status(&tenant.key).await.map(Answer)
+    app.status(&tenant.key).await.map(|status| app.answer_status(status))
 }
 
 impl App {

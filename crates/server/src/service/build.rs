@@ -23,6 +23,7 @@ use crate::{
     app::App,
     bounds::Bound,
     config::BackendPair,
+    forward::Forwarding,
     metrics::Metrics,
     paused::Paused,
     stage::{LastHeard, StageCell},
@@ -130,6 +131,7 @@ impl Service {
         };
         let options = router_options(&config, node_dir, replica.clone(), Arc::clone(&metrics));
         let router = Router::new(options, backends)?;
+        let forwarding = Forwarding::new(&config, &replica)?;
         let limits = &config.limits;
         let app = App {
             instance: edges.entropy.uuid(),
@@ -158,6 +160,7 @@ impl Service {
                 config.follow.followers_per_tenant_max,
             ),
             parked: Semaphore::new(limits.parked_max.min(Semaphore::MAX_PERMITS)),
+            forwarding,
             scratch,
             config,
         };

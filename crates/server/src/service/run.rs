@@ -71,6 +71,9 @@ impl Service {
         };
         let report = end(&app, told, &mut shutdown).await;
 
+        if let Some(forwarding) = &app.forwarding {
+            forwarding.end_streams();
+        }
         // Nobody is left to tell when the server is gone already.
         let _ = stop.send(true);
         tokio::select! {

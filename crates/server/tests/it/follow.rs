@@ -10,13 +10,13 @@ use crate::served::{Served, path_of, soon};
 const TENANT: &str = "acme/user-1";
 
 /// A stream as a client reads it: message by message.
-struct Followed {
+pub(crate) struct Followed {
     pieces: std::pin::Pin<Box<dyn Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     text: String,
 }
 
 impl Followed {
-    async fn open(served: &Served, query: &str, last_id: Option<&str>) -> Self {
+    pub(crate) async fn open(served: &Served, query: &str, last_id: Option<&str>) -> Self {
         let response = begin(served, query, last_id).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
@@ -24,7 +24,7 @@ impl Followed {
     }
 
     /// The next message's lines; `None` once the stream has ended.
-    async fn next(&mut self) -> Option<Vec<String>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<String>> {
         loop {
             if let Some((message, rest)) = self.text.split_once("\n\n") {
                 let lines = message.lines().map(str::to_owned).collect();
@@ -37,7 +37,7 @@ impl Followed {
     }
 
     /// The next event's id and kind.
-    async fn event(&mut self) -> (String, String) {
+    pub(crate) async fn event(&mut self) -> (String, String) {
         let lines = self.next().await.expect("the stream goes on");
         let field =
             |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();

@@ -6,6 +6,7 @@ mod bad_input;
 mod events;
 mod fleet;
 mod follow;
+mod forwarding;
 mod full_disk;
 mod lifecycle;
 mod operations;

@@ -88,6 +88,11 @@ impl Served {
     /// The same on these stores.
     pub(crate) async fn start_on(config: Config, stores: Stores) -> Self {
         let listener = TcpListener::bind(config.listen_addr()).await.unwrap();
+        Self::start_at(listener, config, stores).await
+    }
+
+    /// The same on this listener.
+    pub(crate) async fn start_at(listener: TcpListener, config: Config, stores: Stores) -> Self {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let service = Service::build_with(config, Edges::system(), stores).await.unwrap();
         let router = service.router().clone();
@@ -115,6 +120,13 @@ impl Served {
 
     pub(crate) async fn get(&self, path: &str) -> Answered {
         self.send(self.request(Method::GET, path)).await
+    }
+
+    /// A number of the metrics, by its whole name with labels.
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
+        let text = String::from_utf8(self.get("/metrics").await.body).unwrap();
+        let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        found.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
     }
 
     pub(crate) async fn put(&self, path: &str) -> Answered {

@@ -1,0 +1,84 @@
+//! Around every route: who sent the request, and which replica answers it.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    extract::{FromRequestParts as _, MatchedPath, Path, Request, State},
+    http::{HeaderMap, HeaderValue, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use leasehold_types::{ErrorCode, LeaseKey};
+
+use super::{
+    errand::Errand,
+    headers::{FORWARDED_BY, OWNER_EPOCH, PEER_SECRET},
+};
+use crate::{
+    app::{App, AppState},
+    problem::Problem,
+    stage::Stage,
+};
+
+/// Answers a request of another replica here and nowhere else, and a client's wherever its tenant is.
+///
+/// It goes by the route's parameters, so that a route about a tenant cannot be forgotten here.
+pub(crate) async fn forward(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    let is_of_peer = match admit(&app, request.headers_mut()) {
+        Ok(is_of_peer) => is_of_peer,
+        Err(problem) => return problem.into_response(),
+    };
+    if app.forwarding.is_none() {
+        return next.run(request).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    let tenant = tenant_of(&mut parts).await;
+    let request = Request::from_parts(parts, body);
+    match (&app.forwarding, tenant) {
+        (_, key) if is_of_peer => answer_peer(&app, key, request, next).await,
+        (Some(forwarding), Some(key)) => Errand::new(&app, forwarding, key, request, next).run().await,
+        _ => next.run(request).await,
+    }
+}
+
+/// Whether another replica sent this; the mark without a secret of the fleet is refused, and goes no further.
+fn admit(app: &App, headers: &mut HeaderMap) -> Result<bool, Problem> {
+    let shown: Vec<HeaderValue> = headers.get_all(PEER_SECRET).iter().cloned().collect();
+    let by = headers.get(FORWARDED_BY).cloned();
+    headers.remove(PEER_SECRET);
+    if shown.is_empty() && by.is_none() {
+        return Ok(false);
+    }
+    let accepted = match (&app.forwarding, &shown[..]) {
+        (Some(forwarding), [one]) => forwarding.secrets.accepts(one.as_bytes()),
+        _ => false,
+    };
+    if accepted && by.is_some() {
+        return Ok(true);
+    }
+    tracing::warn!(?by, "a request was marked as forwarded and did not show the fleet's secret");
+    app.metrics.forward.peers_refused.inc();
+    Err(Problem::new(ErrorCode::PeerRefused, "only a replica of this fleet forwards requests"))
+}
+
+/// The tenant of the route, if it is one about a tenant.
+async fn tenant_of(parts: &mut Parts) -> Option<LeaseKey> {
+    // A route that was matched has its parameters; what matches none has no tenant.
+    parts.extensions.get::<MatchedPath>()?;
+    let Path(params): Path<BTreeMap<String, String>> = Path::from_request_parts(parts, &()).await.ok()?;
+    let (org, tenant) = (params.get("org")?.parse().ok()?, params.get("tenant")?.parse().ok()?);
+    Some(LeaseKey::new(org, tenant))
+}
+
+/// This replica's own answer, with what the one that forwards remembers.
+async fn answer_peer(app: &App, key: Option<LeaseKey>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if let Some(handle) = key.and_then(|key| app.router.handle_of(&key)) {
+        response.headers_mut().insert(OWNER_EPOCH, handle.epoch().get().into());
+    }
+    if app.stage.get() == Stage::Draining {
+        // The connection will not be here for long: better that the next request never begins on it.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}

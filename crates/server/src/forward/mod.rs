@@ -1,0 +1,25 @@
+//! Forwarding to the replica that holds a tenant: one hop, streaming both ways, authenticated by the fleet's secret
+//! (decision 0031).
+//!
+//! What was not executed is asked again wherever the tenant then is, as long as its caller waits; what may have been is asked again
+//! only if it reads, or carries an idempotency key.
+
+mod attempt;
+mod counters;
+mod errand;
+mod headers;
+mod kept;
+mod layer;
+mod owners;
+mod peers;
+mod relay;
+mod secret;
+mod successors;
+mod verdict;
+
+pub(crate) use counters::ForwardCounters;
+pub(crate) use layer::forward;
+pub(crate) use owners::Owner;
+pub(crate) use peers::Forwarding;
+pub(crate) use secret::PeerSecrets;
+pub(crate) use verdict::Verdict;

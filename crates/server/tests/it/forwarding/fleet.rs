@@ -1,0 +1,123 @@
+//! Replicas on one pair of backends with one peer secret, and owners that a test plays.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use axum::{Router, extract::Request, response::Response};
+use leasehold_lease::{Acquisition, Announcement};
+use leasehold_server::{Config, Edges, Stores};
+use leasehold_testkit::{CloudPair, Pair as _};
+use leasehold_types::LeaseKey;
+use tempfile::TempDir;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::served::{Served, config_in};
+
+pub(crate) const SECRET: &str = "the-secret-of-this-fleet";
+
+/// What the replicas share.
+pub(crate) struct Fleet {
+    pub(crate) dir: TempDir,
+    pub(crate) stores: Stores,
+    edges: Edges,
+}
+
+impl Fleet {
+    /// On a SQLite file and a directory.
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Stores::embedded(&config_in(dir.path()), &Edges::system()).unwrap();
+        Self::on(dir, stores)
+    }
+
+    /// On Postgres and Azure Blob.
+    pub(crate) async fn cloud() -> Self {
+        let pair = CloudPair::real_time().await;
+        Self::on(tempfile::tempdir().unwrap(), Stores { leases: pair.leases(), blobs: pair.blobs() })
+    }
+
+    fn on(dir: TempDir, stores: Stores) -> Self {
+        let edges = Edges::system();
+        let fleet = Self { dir, stores, edges };
+        fleet.secret_file("peers", SECRET);
+        fleet
+    }
+
+    /// A file with these secrets.
+    pub(crate) fn secret_file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        let mut config = config_in(self.dir.path());
+        config.peers.secret_file = Some(self.dir.path().join("peers"));
+        config
+    }
+
+    pub(crate) async fn start(&self) -> Served {
+        self.start_with(|_| {}).await
+    }
+
+    pub(crate) async fn start_with(&self, change: impl FnOnce(&mut Config)) -> Served {
+        let mut config = self.config();
+        change(&mut config);
+        Served::start_on(config, self.stores.clone()).await
+    }
+
+    /// A replica whose peers reach it by what `place` makes of its address.
+    pub(crate) async fn start_behind<T, F: Future<Output = (String, T)>>(
+        &self,
+        place: impl FnOnce(std::net::SocketAddr) -> F,
+    ) -> (Served, T) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (endpoint, placed) = place(listener.local_addr().unwrap()).await;
+        let mut config = self.config();
+        config.endpoint = Some(endpoint);
+        (Served::start_at(listener, config, self.stores.clone()).await, placed)
+    }
+
+    /// Gives `tenant` to a replica that is not there, for so long.
+    pub(crate) async fn give(&self, tenant: &str, replica: &str, endpoint: &str, ttl: Duration) {
+        let key: LeaseKey = tenant.parse().unwrap();
+        let replica: leasehold_types::ReplicaId = replica.parse().unwrap();
+        let announcement = Announcement {
+            replica: replica.clone(),
+            instance: self.edges.entropy.uuid(),
+            endpoint: Some(endpoint.to_owned()),
+            draining: false,
+            open_tenants: 1,
+        };
+        self.stores.leases.announce(&announcement, ttl, true).await.unwrap();
+        let tenure = self.edges.entropy.tenure_id();
+        let acquired = self.stores.leases.acquire(&key, &replica, tenure, ttl).await.unwrap();
+        assert!(matches!(acquired, Acquisition::Granted(_)), "{acquired:?}");
+    }
+}
+
+/// An owner whose answers a test gives.
+pub(crate) struct Played {
+    pub(crate) endpoint: String,
+    server: JoinHandle<()>,
+}
+
+impl Played {
+    pub(crate) async fn start<F, Fut>(answer: F) -> Self
+    where
+        F: Fn(Request) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Response> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let answer = Arc::new(answer);
+        let router = Router::new().fallback(move |request: Request| answer(request));
+        let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { endpoint, server }
+    }
+}
+
+impl Drop for Played {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}

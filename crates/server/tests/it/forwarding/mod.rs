@@ -1,0 +1,8 @@
+//! Every replica answers for every tenant.
+
+mod faults;
+mod fleet;
+mod marks;
+mod moving;
+mod routes;
+mod streams;
