@@ -155,11 +155,14 @@ impl Client {
         })
     }
 
-    /// Hands off the tenure at `epoch`, which this replica has.
+    /// Hands off the tenure at `epoch`. What was handed off is said by the answer: where that is a later tenure, of whoever took over,
+    /// nothing is known of this one.
     pub async fn handoff(&self, epoch: Epoch) -> Result<Answered<()>, ProofError> {
         Ok(match self.send(self.request(Method::POST, "/handoff")).await {
-            Answered::Done(_) => {
-                self.recorder.handed_off(&self.tenant, epoch)?;
+            Answered::Done(status) => {
+                if epoch_of(&status)? == epoch {
+                    self.recorder.handed_off(&self.tenant, epoch)?;
+                }
                 Answered::Done(())
             }
             Answered::Refused(code) => Answered::Refused(code),
