@@ -99,8 +99,13 @@ impl Tenure {
             if let Some(act) = act {
                 points.reached(Point::Before(act), Some(&self.key));
             }
+            // What was due may wait no longer, or what was not due is: whoever looks after time slept by the state that was.
+            let looks = (inner.state.phase, inner.state.lease) != (step.state.phase, step.state.lease);
             inner.state = step.state;
             self.gate.show(step.state);
+            if looks {
+                self.wake.notify_one();
+            }
             if let Some(act) = act {
                 points.reached(Point::After(act), Some(&self.key));
             }

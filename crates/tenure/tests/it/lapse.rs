@@ -1,5 +1,7 @@
 //! A lapsed lease is not yet a lost one.
 
+use std::time::Duration;
+
 use leasehold_lease::Claim;
 use leasehold_snapshot::format::Seal;
 use leasehold_tenure::{Handle, TenureError, TenureEvent};
@@ -52,6 +54,32 @@ async fn a_lapsed_tenure_that_nobody_took_serves_on_with_nothing_lost() {
     assert_eq!(keys_of(&handle), ["k-1", "k-2", "k-3"]);
     assert_eq!(a.events.named("resumed"), 1);
     assert_eq!(a.events.named("lost"), 0);
+}
+
+/// Found by the soak: whoever looked after the cadence slept on, up to a minute, by the look that it had taken at a lapsed lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_due_while_a_lease_was_lapsed_is_published_once_it_is_resumed() {
+    const LONG: Duration = Duration::from_secs(3_000);
+    let fleet = Fleet::<EmbeddedPair>::manual().await;
+    let a = fleet.replica_with("a", |options| {
+        options.ttl = LONG;
+        options.snapshot_every = LONG / 2;
+    });
+    let key = tenant("due");
+    let handle = a.router.open(&key).await.expect("a opens");
+    insert(&handle, "k-1");
+    fleet.advance(LONG).await;
+    assert_eq!(fenced_because(&handle), Some(FencedReason::Lapsed));
+    eventually(PATIENCE, "the lapse is noted", || async {
+        drop(handle.status());
+        a.events.named("lapsed") == 1
+    })
+    .await;
+
+    within(PATIENCE, "the renewal", handle.renew()).await.expect("the row is still a's");
+    // Half of the time after which it would have looked anyway.
+    let published = || async { a.events.named("snapshot_published") == 1 };
+    eventually(Duration::from_secs(30), "what was due is published", published).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
