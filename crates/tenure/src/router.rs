@@ -248,8 +248,7 @@ impl Router {
     ///
     /// Bounded by the drain time-out and the uploads' limit. Waits for forgets and releases that are under way.
     pub async fn close(&self) -> Vec<LeaseKey> {
-        let mut tenures = self.stop_opening();
-        tenures.sort_by_key(|tenure| tenure.order);
+        let tenures = self.stop_opening();
         let lanes = self.shared.options.close_concurrency;
         let outcomes: Vec<Option<LeaseKey>> = stream::iter(tenures)
             .map(|tenure| async move { close_one(tenure).await })
@@ -259,7 +258,7 @@ impl Router {
         outcomes.into_iter().flatten().collect()
     }
 
-    /// Opens nothing any more and hands every lease back without an upload.
+    /// Opens nothing any more and hands every lease back without an upload, a few side by side in the order in which they were opened.
     pub async fn abandon_all(&self) {
         let keys: Vec<LeaseKey> = self.stop_opening().into_iter().map(|tenure| tenure.key.clone()).collect();
         let lanes = self.shared.options.close_concurrency;
@@ -271,11 +270,15 @@ impl Router {
             .await;
     }
 
-    /// Closes the table to openings and answers everything in it.
+    /// Closes the table to openings and answers everything in it, in the order in which it was opened.
     fn stop_opening(&self) -> Vec<Arc<Tenure>> {
-        let mut slots = self.shared.table.lock();
-        slots.closed = true;
-        slots.by_key.values().map(|slot| Arc::clone(slot.tenure())).collect()
+        let mut tenures: Vec<Arc<Tenure>> = {
+            let mut slots = self.shared.table.lock();
+            slots.closed = true;
+            slots.by_key.values().map(|slot| Arc::clone(slot.tenure())).collect()
+        };
+        tenures.sort_by_key(|tenure| tenure.order);
+        tenures
     }
 
     async fn row(&self, key: &LeaseKey) -> Result<Option<leasehold_lease::LeaseRow>, TenureError> {
