@@ -9,6 +9,7 @@ mod client;
 mod objects;
 pub mod recorder;
 mod replica;
+pub mod soak;
 mod world;
 
 pub use arms::{Action, Arm, ArmError, Arms};

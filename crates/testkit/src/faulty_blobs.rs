@@ -292,6 +292,12 @@ impl Deferred {
         put.wait_for(Option::is_some).await.expect("the put comes before its store is gone");
     }
 
+    /// Whether the put has come.
+    #[must_use]
+    pub fn is_reached(&self) -> bool {
+        self.put.borrow().is_some()
+    }
+
     /// Executes the put now, outage or not.
     ///
     /// # Panics

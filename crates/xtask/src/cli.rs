@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{XtaskError, bench, beside, chart, ci, contract, model, suites, workspace::Workspace};
+use crate::{XtaskError, bench, beside, chart, ci, contract, model, soak, suites, workspace::Workspace};
 
 /// Starts what the suites need and runs them.
 #[derive(Debug, Parser)]
@@ -46,6 +46,8 @@ enum Verb {
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
+    /// Uses and disturbs a fleet by a seed, one round after the other, until something is found or time is up
+    Soak(soak::Plan),
     /// Starts the servers that the suites need, runs a command that is told their addresses, and stops them:
     /// `cargo xtask services -- cargo nextest run --package leasehold-lease`
     Services {
@@ -73,6 +75,7 @@ pub fn run(cli: &Cli) -> Result<(), XtaskError> {
             contract::run(&workspace, &contract::Plan { repeat: *repeat, busy: *busy, pair: pair.as_deref() })
         }
         Verb::Bench { names } => bench::run(&workspace, names),
+        Verb::Soak(plan) => soak::run(&workspace, plan),
         Verb::Services { command } => beside::run(&workspace, command),
         Verb::Chart { filter } => chart::run(&workspace, filter.as_deref()),
         Verb::Ci => ci::run(&workspace),

@@ -17,6 +17,7 @@ mod cli;
 mod contract;
 mod error;
 mod model;
+mod soak;
 mod suites;
 mod tool;
 
