@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use leasehold_tenure::TenureEvent;
@@ -46,6 +47,7 @@ pub(super) struct Standing {
 pub(super) struct Book {
     pub(super) recorder: Recorder,
     pub(super) trace: Trace,
+    cadence: Duration,
     sql: Mutex<SqlBook>,
     tails: Mutex<Tails>,
     standings: Mutex<BTreeMap<LeaseKey, Standing>>,
@@ -82,8 +84,10 @@ impl Drop for Turn {
 }
 
 impl Book {
-    pub(super) fn new(clock: Arc<dyn Clock>, keeps_trace: bool) -> Self {
+    /// `cadence`: how often what was written is published, at the least.
+    pub(super) fn new(clock: Arc<dyn Clock>, keeps_trace: bool, cadence: Duration) -> Self {
         Self {
+            cadence,
             recorder: Recorder::new(clock),
             trace: Trace::new(keeps_trace),
             sql: Mutex::default(),
@@ -179,7 +183,7 @@ impl Book {
                 format!(" {number} at {position}, {bytes} bytes")
             }
             TenureEvent::SnapshotFailed { code, .. } => {
-                self.tails().upload_failed(&place());
+                self.tails().upload_failed(&place(), self.cadence);
                 format!(" {code}")
             }
             TenureEvent::Released { flushed, .. } => {

@@ -80,6 +80,11 @@ impl Rhythm {
         transfer_limit: Duration::from_secs(10),
     };
 
+    /// How often what was written is published at the least: the jitter is a tenth.
+    pub(super) fn cadence(&self) -> Duration {
+        self.snapshot_every + self.snapshot_every / 10
+    }
+
     pub(super) fn apply(&self, options: &mut RouterOptions) {
         options.ttl = self.ttl;
         options.margin = self.margin;

@@ -83,7 +83,7 @@ async fn soak<P: Pair>(
     rhythm: Rhythm,
     before: std::io::Result<Footprint>,
 ) -> Result<Report, Box<Failure>> {
-    let book = Arc::new(Book::new(time.base(), plan.keeps_trace));
+    let book = Arc::new(Book::new(time.base(), plan.keeps_trace, rhythm.cadence()));
     let asked = plan.clone();
     let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let outcome = soaked(plan, stores, time, rhythm, &book, (before, tasks)).await;
@@ -368,8 +368,8 @@ impl<P: Pair> Soak<P> {
     }
 
     fn look_at_tails(&self, slice: Duration) {
-        let cadence = self.rhythm.snapshot_every + self.rhythm.snapshot_every / 10;
-        let too_old = self.book.tails().passed(slice, cadence + TAIL_GRACE, |(at, key, epoch)| {
+        let limit = self.rhythm.cadence() + TAIL_GRACE;
+        let too_old = self.book.tails().passed(slice, limit, |(at, key, epoch)| {
             let replica = &self.replicas[*at];
             let handle = replica.router().and_then(|router| router.handle_of(key));
             replica.well_for >= WELL_AFTER

@@ -2,7 +2,7 @@
 //!
 //! What was acknowledged and is not published is the tail that a crash takes. It is bounded by `snapshot_every`, counted over the time
 //! in which its replica could have published: neither paused nor without a store, and holding the lease. After an upload that failed
-//! the product waits longer each time, which is added.
+//! the cadence counts anew, at growing distances, which is added.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -50,11 +50,12 @@ impl Tails {
         }
     }
 
-    pub(super) fn upload_failed(&mut self, at: &Where) {
+    /// An upload failed: the next one comes `cadence` later, or later still.
+    pub(super) fn upload_failed(&mut self, at: &Where, cadence: Duration) {
         if let Some(tail) = self.tails.get_mut(at) {
             tail.failures += 1;
             let wait = RETRY_FIRST * 2_u32.saturating_pow(tail.failures.min(7) - 1);
-            tail.allowed += wait.min(RETRY_MAX);
+            tail.allowed += wait.min(RETRY_MAX).max(cadence);
         }
     }
 
