@@ -155,8 +155,18 @@ impl App {
                 Opening::Existing => self.router.open_existing(key).await,
             }
         };
+        let on_its_way =
+            self.forwarding.as_ref().is_some_and(|forwarding| forwarding.on_their_way.contains(key));
         let opened = match self.router.handle_of(key) {
             Some(handle) => Ok(handle),
+            // Another replica is about to open it, and is not to find it open here again.
+            None if on_its_way => {
+                return Ok(Err(TenureError::Draining {
+                    key: key.clone(),
+                    epoch: None,
+                    outcome_unknown: false,
+                }));
+            }
             None => self.within(patience, open).await.ok_or_else(|| {
                 Problem::new(ErrorCode::Timeout, format!("{key} did not open in time")).of(key)
             })?,

@@ -9,6 +9,7 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
+use hyper::body::Body as _;
 use leasehold_types::{ErrorCode, LeaseKey, OrgSlug, TenantId};
 use serde::de::DeserializeOwned;
 
@@ -113,6 +114,20 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
     async fn from_request(request: Request, app: &AppState) -> Result<Self, Problem> {
         let JsonBytes(bytes) = JsonBytes::from_request(request, app).await?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| Problem::malformed(error.to_string()))
+    }
+}
+
+/// The same, or no body at all.
+pub(crate) struct OptionalJson<T>(pub(crate) Option<T>);
+
+impl<T: DeserializeOwned> FromRequest<AppState> for OptionalJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, Problem> {
+        if request.body().is_end_stream() {
+            return Ok(Self(None));
+        }
+        Json::from_request(request, app).await.map(|Json(body)| Self(Some(body)))
     }
 }
 

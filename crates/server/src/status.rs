@@ -181,6 +181,13 @@ pub(crate) const TABLE: &[Row] = &[
         "go on from `last_common`",
     ),
     row(
+        ErrorCode::ReplicaUnavailable,
+        StatusCode::CONFLICT,
+        None,
+        "the named replica does not take the tenant",
+        "name one that `GET /v1/replicas` lists as alive and not draining, or none",
+    ),
+    row(
         ErrorCode::NotEmpty,
         StatusCode::CONFLICT,
         None,

@@ -53,6 +53,8 @@ pub enum ErrorCode {
     IdempotencyMismatch,
     /// The position belongs to a tail that was lost; resume at the last common position.
     HistoryRewound,
+    /// The replica that was named is not there, leaves, or cannot be reached.
+    ReplicaUnavailable,
     /// The tenant is not empty.
     NotEmpty,
     /// A condition that the request stated does not hold.
@@ -104,6 +106,7 @@ impl ErrorCode {
         Self::StatementTimeout,
         Self::IdempotencyMismatch,
         Self::HistoryRewound,
+        Self::ReplicaUnavailable,
         Self::NotEmpty,
         Self::PreconditionFailed,
         Self::TenantUnknown,
@@ -143,6 +146,7 @@ impl ErrorCode {
             Self::StatementTimeout => "statement_timeout",
             Self::IdempotencyMismatch => "idempotency_mismatch",
             Self::HistoryRewound => "history_rewound",
+            Self::ReplicaUnavailable => "replica_unavailable",
             Self::NotEmpty => "not_empty",
             Self::PreconditionFailed => "precondition_failed",
             Self::TenantUnknown => "tenant_unknown",

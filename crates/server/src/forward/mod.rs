@@ -7,9 +7,11 @@
 mod attempt;
 mod counters;
 mod errand;
+mod handover;
 mod headers;
 mod kept;
 mod layer;
+mod moving;
 mod owners;
 mod peers;
 mod relay;
@@ -18,6 +20,7 @@ mod successors;
 mod verdict;
 
 pub(crate) use counters::ForwardCounters;
+pub(crate) use handover::hand_over;
 pub(crate) use layer::forward;
 pub(crate) use owners::Owner;
 pub(crate) use peers::Forwarding;

@@ -13,7 +13,7 @@ use hyper_util::{
 use leasehold_types::ReplicaId;
 use tokio::sync::watch;
 
-use super::{owners::Owners, secret::PeerSecrets, successors::Successors};
+use super::{moving::OnTheirWay, owners::Owners, secret::PeerSecrets, successors::Successors};
 use crate::{Config, ConfigError};
 
 /// How many connections to one replica wait for their next request.
@@ -32,6 +32,8 @@ pub(crate) struct Forwarding {
     pub(super) by: HeaderValue,
     pub(super) owners: Owners,
     pub(super) successors: Successors,
+    /// What is being handed to a replica that was named.
+    pub(crate) on_their_way: OnTheirWay,
     /// Set once, when this replica's connections are to end.
     pub(super) ending: watch::Sender<bool>,
 }
@@ -53,7 +55,8 @@ impl Forwarding {
             .build(connector);
         let owners = Owners::new(config.limits.open_tenants_max.saturating_mul(OWNERS_PER_TENANT));
         let (successors, ending) = (Successors::default(), watch::Sender::new(false));
-        Ok(Some(Self { http, secrets, by, owners, successors, ending }))
+        let on_their_way = OnTheirWay::default();
+        Ok(Some(Self { http, secrets, by, owners, successors, on_their_way, ending }))
     }
 
     /// Ends the streams that are forwarded: their followers are told to take them up elsewhere.

@@ -4,10 +4,10 @@ use axum::{
     extract::State,
     response::{IntoResponse as _, Response},
 };
-use leasehold_lease::Holder;
+use leasehold_lease::{Holder, LeaseRow};
 use leasehold_tenure::Handle;
-use leasehold_types::{Epoch, ErrorCode, LeaseKey};
-use serde::Serialize;
+use leasehold_types::{Epoch, ErrorCode, LeaseKey, ReplicaId};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
@@ -17,9 +17,11 @@ use super::{
 use crate::{
     answer::Answer,
     app::{App, AppState, Opening},
-    extract::Tenant,
+    extract::{OptionalJson, Tenant},
+    forward::hand_over,
     patience::Patience,
     problem::{Problem, ProblemBody},
+    stage::Stage,
 };
 
 /// What is published.
@@ -65,24 +67,54 @@ pub(crate) async fn snapshot(
     }))
 }
 
+/// Where to.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HandoffBody {
+    /// The replica that opens the tenant before this is answered.
+    #[schema(value_type = String, example = "ledger-1")]
+    to: ReplicaId,
+}
+
 /// Hands the tenant off: waits for work in flight, publishes what is unpublished and gives the lease back. The next call opens
-/// it, on any replica. Where nobody has it open there is nothing to do.
+/// it, on any replica; with a body, the replica that it names has it open when this is answered. Where nobody has it open there
+/// is nothing to hand off.
 #[utoipa::path(
     post,
     path = "/v1/orgs/{org}/tenants/{tenant}/handoff",
     operation_id = "handoffTenant",
     tag = "operations",
-    params(TenantPath),
+    params(TenantPath, TimeoutHeader),
+    request_body(content = Option<HandoffBody>, content_type = "application/json"),
     responses(
-        (status = 200, description = "Nobody has it open", body = TenantStatus),
+        (status = 200, description = "Nobody has it open, or the named replica does", body = TenantStatus),
         (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn handoff(
     State(app): State<AppState>,
     tenant: Tenant,
-) -> Result<Answer<TenantStatus>, Problem> {
-    app.hand_off(&tenant.key).await.map(Answer)
+    patience: Patience,
+    OptionalJson(body): OptionalJson<HandoffBody>,
+) -> Result<Response, Problem> {
+    let key = &tenant.key;
+    let Some(HandoffBody { to }) = body else {
+        return app.hand_off(key).await.map(|status| Answer(status).into_response());
+    };
+    if to == app.replica {
+        if app.stage.get() == Stage::Draining {
+            let detail = format!("replica {to} is leaving the fleet");
+            return Err(Problem::new(ErrorCode::ReplicaUnavailable, detail).of(key));
+        }
+        let handle = app.open(key, Opening::Existing, patience).await?;
+        return Ok(Answer(app.status_of_open(&handle)).into_response());
+    }
+    if app.router.handle_of(key).is_none() {
+        // Where another replica holds it, that one hands it over.
+        app.held_elsewhere(key).await?;
+    }
+    let taker = app.taker(key, &to).await?;
+    hand_over(&app, key, taker).await.map(|status| Answer(status).into_response())
 }
 
 /// Gives the lease back at once, without waiting for work and without publishing: what was written after the last published
@@ -164,28 +196,31 @@ impl App {
     /// Hands a tenant off where this replica has it, and says how it stands then.
     async fn hand_off(&self, key: &LeaseKey) -> Result<TenantStatus, Problem> {
         let Some(handle) = self.router.handle_of(key) else {
-            let row = self.row(key).await?;
-            // A lease of this very replica without a handle is one that is being opened, or one of the process before:
-            // neither can be handed off now, and both are told like any other holder.
-            return match &row.owner {
-                Some(owner) if !owner.remaining.is_zero() => {
-                    let holder = Holder {
-                        replica: owner.replica.clone(),
-                        endpoint: owner.endpoint.clone(),
-                        epoch: row.epoch,
-                        remaining: owner.remaining,
-                    };
-                    let detail = format!("{key} is held by replica {}", holder.replica);
-                    Err(Problem::new(ErrorCode::LeaseHeld, detail).of(key).held_by(&holder))
-                }
-                _ => Ok(self.status_of_row(row)),
-            };
+            return self.held_elsewhere(key).await.map(|row| self.status_of_row(row));
         };
         self.hand_off_open(&handle).await?;
         Ok(self.status_of_row(self.row(key).await?))
     }
 
-    async fn hand_off_open(&self, handle: &Handle) -> Result<(), Problem> {
+    /// The row of a tenant that is not open here, unless somebody holds it.
+    async fn held_elsewhere(&self, key: &LeaseKey) -> Result<LeaseRow, Problem> {
+        let row = self.row(key).await?;
+        // A lease of this very replica without a handle is one that is being opened, or one of the process before:
+        // neither can be handed off now, and both are told like any other holder.
+        let Some(owner) = row.owner.as_ref().filter(|owner| !owner.remaining.is_zero()) else {
+            return Ok(row);
+        };
+        let holder = Holder {
+            replica: owner.replica.clone(),
+            endpoint: owner.endpoint.clone(),
+            epoch: row.epoch,
+            remaining: owner.remaining,
+        };
+        let detail = format!("{key} is held by replica {}", holder.replica);
+        Err(Problem::new(ErrorCode::LeaseHeld, detail).of(key).held_by(&holder))
+    }
+
+    pub(crate) async fn hand_off_open(&self, handle: &Handle) -> Result<(), Problem> {
         // What can be uploaded while calls are still served need not be uploaded while they are not. If it fails the handoff
         // itself says what is wrong.
         if handle.status().unflushed_bytes > 0

@@ -81,6 +81,59 @@ async fn what_is_asked_while_a_tenant_is_flushed_elsewhere_waits_for_it() {
     assert_eq!(owner.metric("leasehold_tenants_open").await, 0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_is_handed_to_the_replica_that_is_named() {
+    let fleet = Fleet::new();
+    let (a, b, c) = (fleet.start().await, fleet.start().await, fleet.start().await);
+    a.append(TENANT, "1").await;
+    let handoff = format!("{}/handoff", path_of(TENANT));
+    // Asked of the owner, of the one that is to have it, and of one that is neither.
+    for (asked, to, url, epoch) in
+        [(&a, "dev-2", &b.url, 2), (&c, "dev-3", &c.url, 3), (&b, "dev-1", &a.url, 4)]
+    {
+        let status = asked.post_json(&handoff, &json!({ "to": to })).await.ok(200);
+        assert_eq!((&status["state"], &status["owner"]), (&json!("open"), &json!(to)), "{status}");
+        assert_eq!((&status["endpoint"], &status["epoch"]), (&json!(url), &json!(epoch)));
+    }
+    let again = a.post_json(&handoff, &json!({ "to": "dev-1" })).await.ok(200);
+    assert_eq!(again["epoch"], 4, "who has it keeps it");
+    // Nobody has it: it is opened there.
+    a.post(&handoff).await.ok(200);
+    assert_eq!(b.post_json(&handoff, &json!({ "to": "dev-3" })).await.ok(200)["epoch"], 5);
+    assert_eq!(a.kinds(TENANT).await, ["1"]);
+
+    b.post("/v1/drain").await.ok(200);
+    for to in ["dev-2", "dev-9"] {
+        let problem = a.post_json(&handoff, &json!({ "to": to })).await.problem(409, "replica_unavailable");
+        assert_eq!(problem["executed"], "no", "{problem}");
+    }
+    a.post_json(&handoff, &json!({ "to": "../x" })).await.problem(400, "malformed_body");
+    let unknown = format!("{}/handoff", path_of("acme/nobody"));
+    a.post_json(&unknown, &json!({ "to": "dev-3" })).await.problem(404, "tenant_unknown");
+    let status = a.get(&path_of(TENANT)).await.ok(200);
+    assert_eq!((&status["owner"], &status["epoch"]), (&json!("dev-3"), &json!(5)), "refusals move nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_opens_a_tenant_again_where_it_is_handed_over_from() {
+    let fleet = Fleet::new();
+    let (a, b) = (fleet.start().await, fleet.start().await);
+    a.append(TENANT, "first").await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let urls = vec![a.url.clone(), b.url.clone()];
+    let writer = writer(urls, TENANT.to_owned(), false, Arc::clone(&stop));
+    for round in 0..6 {
+        let (to, epoch) = (["dev-2", "dev-1"][round % 2], round + 2);
+        let handoff = json!({ "to": to });
+        let status = a.post_json(&format!("{}/handoff", path_of(TENANT)), &handoff).await.ok(200);
+        assert_eq!((&status["owner"], &status["epoch"]), (&json!(to), &json!(epoch)), "one move, one epoch");
+    }
+    stop.store(true, Ordering::SeqCst);
+    let (acknowledged, errors) = soon("the writer", writer).await.unwrap();
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert_eq!(all_kinds(&a, TENANT).await[1..], acknowledged[..]);
+}
+
 /// Appends one after the other to its own tenant until it is told to stop; what was acknowledged, and what was no success.
 fn writer(
     urls: Vec<String>,

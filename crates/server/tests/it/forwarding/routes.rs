@@ -21,8 +21,9 @@ fn asks(operation: &str, exported: &[u8]) -> Vec<Ask> {
     let bare = |query| Ask { body: None, kind: "application/json", query, into_new: false };
     let with = |body: Value| Ask { body: Some(body.to_string().into_bytes()), ..bare("") };
     match operation {
-        "createTenant" | "getTenant" | "exportTenant" | "snapshotTenant" | "handoffTenant"
-        | "abandonTenant" | "pauseTenant" | "resumeTenant" => vec![bare("")],
+        "createTenant" | "getTenant" | "exportTenant" | "snapshotTenant" | "abandonTenant"
+        | "pauseTenant" | "resumeTenant" => vec![bare("")],
+        "handoffTenant" => vec![bare(""), with(json!({ "to": "dev-2" })), with(json!({ "to": "dev-7" }))],
         "forgetTenant" => vec![bare("?dry_run=true"), bare("")],
         "appendEvents" => vec![
             with(json!({ "kind": "x", "actor": "ada" })),
