@@ -174,6 +174,11 @@ impl<'a> Errand<'a> {
                 self.last = Some(response);
                 Step::Elsewhere
             }
+            // It is being opened here, or a former process of this id had it: what is asked of its owner waits until there is one.
+            Some(Verdict::Held(owner)) if owner.replica == self.app.replica.as_str() => {
+                self.last = Some(response);
+                Step::Again
+            }
             Some(Verdict::Moving) if self.app.stage.get() == Stage::Draining => {
                 self.last = Some(response);
                 Step::Again
