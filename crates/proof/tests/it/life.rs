@@ -15,6 +15,19 @@ use crate::{
 /// How long a request that ought to be refused may wait for its tenant to settle.
 const SHORT: Duration = Duration::from_millis(300);
 
+/// How long a point may take to come after everything was done that leads to it: a renewal, a sweep, a look at what was forgotten.
+const COMES_BY_ITSELF: Duration = Duration::from_secs(60);
+
+/// How a life ended in which no promise was broken.
+#[derive(Debug)]
+pub(crate) enum Led {
+    /// What was to be done was done at the point, and what followed was judged.
+    Judged,
+    /// It never came to the point, and nothing was done to it. On a machine that is slow enough a lease runs out in the middle of a story, and what
+    /// was to follow is refused.
+    Astray(String),
+}
+
 /// What is done to the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -38,7 +51,7 @@ impl fmt::Display for Place {
 }
 
 /// Leads the life that comes to `place`, and judges what follows.
-pub(crate) async fn lead(stage: &Stage, place: Place, fault: Fault, name: &str) -> Result<(), ProofError> {
+pub(crate) async fn lead(stage: &Stage, place: Place, fault: Fault, name: &str) -> Result<Led, ProofError> {
     let key: LeaseKey = format!("proof/{name}").parse()?;
     let story = story_of(place.point.act());
     story.prepare(stage, &key, name).await?;
@@ -60,7 +73,14 @@ pub(crate) async fn lead(stage: &Stage, place: Place, fault: Fault, name: &str) 
         // The point comes with time, or it was the end of what was asked for.
         told = &mut told => {
             story_ended = true;
-            reached.await.map_err(|error| format!("{error}, and its callers: {told:?}"))?;
+            tokio::select! {
+                reached = &mut reached => reached.map_err(|error| format!("{error}, and its callers: {told:?}"))?,
+                () = pass(COMES_BY_ITSELF) => {
+                    let breaches = stage.recorder.breaches(&key);
+                    let astray = format!("its callers were told {told:?}");
+                    return if breaches.is_empty() { Ok(Led::Astray(astray)) } else { Err(format!("{breaches:?}").into()) };
+                }
+            }
         }
     }
     match fault {
@@ -84,7 +104,7 @@ pub(crate) async fn lead(stage: &Stage, place: Place, fault: Fault, name: &str) 
     if fault == Fault::Stop {
         process.ended(false).await?;
     }
-    finish(stage, &other, &key).await
+    finish(stage, &other, &key).await.map(|()| Led::Judged)
 }
 
 /// Waits until the process has come to the point, past what stops it on its way.

@@ -8,7 +8,7 @@ use leasehold_services::{Azurite, OwnServers};
 use leasehold_types::{Act, Clock as _, Point, SystemClock};
 
 use crate::{
-    life::{Fault, Place, lead},
+    life::{Fault, Led, Place, lead},
     stage::Stage,
     stories::{Story, story_of},
 };
@@ -17,6 +17,9 @@ use crate::{
 const AT_ONCE: usize = 16;
 /// How many share a set of servers, which answer one after the other.
 const AT_ONCE_SHARED: usize = 12;
+
+/// How often a life is begun that goes astray.
+const TRIES: usize = 3;
 
 /// Acts that one life comes to more often, where the later time is another step of the protocol.
 const AGAIN: [Act; 3] = [Act::OpenFloors, Act::OpenList, Act::ForgetList];
@@ -41,15 +44,27 @@ enum Stages {
 }
 
 impl Stages {
+    /// Leads the life that comes to `place`, again where it went astray.
     async fn lead(&self, place: Place, fault: Fault, name: String) -> Result<(), ProofError> {
+        let mut astray = Vec::new();
+        while astray.len() < TRIES {
+            match self.try_to_lead(place, fault, &format!("{name}-{}", astray.len())).await? {
+                Led::Judged => return Ok(()),
+                Led::Astray(why) => astray.push(why),
+            }
+        }
+        Err(format!("it never came there: {astray:?}").into())
+    }
+
+    async fn try_to_lead(&self, place: Place, fault: Fault, name: &str) -> Result<Led, ProofError> {
         match self {
             // A house is kept for everybody's forgotten tenants, so what is about that has stores of its own.
             Self::Shared { azurite, .. } if story_of(place.point.act()) == Story::Rechecking => {
                 let world = World::new_cloud(&azurite.connection_string()).await?;
-                lead(&Stage::new(world).await?, place, fault, &name).await
+                lead(&Stage::new(world).await?, place, fault, name).await
             }
-            Self::Shared { stage, .. } => lead(stage, place, fault, &name).await,
-            Self::Own => lead(&Stage::new(World::Embedded).await?, place, fault, &name).await,
+            Self::Shared { stage, .. } => lead(stage, place, fault, name).await,
+            Self::Own => lead(&Stage::new(World::Embedded).await?, place, fault, name).await,
         }
     }
 }
