@@ -220,8 +220,8 @@ mod tests {
     /// Answers nothing, writes a line for each start, and has a child.
     fn sleeper(place: &Arc<Place>) -> Server {
         let mut command = place.command(Path::new("/bin/sh"), "sleeper").unwrap();
-        let script =
-            "trap 'exit 0' INT; trap 'exit 7' QUIT; echo up; sleep 1000 & while :; do sleep 0.02; done";
+        // It waits for the one child that it has: a shell that starts another one cannot be stopped until that one runs.
+        let script = "trap 'exit 0' INT; trap 'exit 7' QUIT; echo up; sleep 1000 & while :; do wait; done";
         command.args(["-c", script]);
         Server::start("sleeper", command, place, |pid| processes::with_children(pid).len() > 1).unwrap()
     }
