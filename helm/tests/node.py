@@ -21,6 +21,7 @@ HELD = {
     "url": f"postgres://leasehold_app:{PLANTED}@db.internal:5432/main",
     "owner-url": f"postgres://leasehold_owner:{PLANTED}@db.internal:5432/main",
     "derivation-key": "0123456789abcdef" * 4,
+    "peer-secret": f"{PLANTED}-{PLANTED}-{PLANTED}",
     "connection-string": f"DefaultEndpointsProtocol=https;AccountName=acmeledgers;AccountKey={_KEY}",
     "account-key": _KEY,
     "sas": f"sv=2022-11-02&sig={PLANTED}",

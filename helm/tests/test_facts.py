@@ -226,7 +226,7 @@ def test_the_migration_comes_before_the_release(case: Case) -> None:
         assert pod["serviceAccountName"] == job["metadata"]["name"]
         sources = pod["volumes"][0]["projected"]["sources"]
         read = {item["path"] for source in sources for kind in source.values() for item in kind["items"]}
-        assert "derivation-key" not in read, "it derives nothing"
+        assert not {"derivation-key", "peer-secret"} & read, "it derives nothing and forwards nothing"
         assert "leasehold.toml" in read
         serving = release.one("StatefulSet")["spec"]["selector"]["matchLabels"]
         assert not selects(serving, job["spec"]["template"]["metadata"]["labels"]), "no service leads to it"

@@ -55,6 +55,9 @@
 {{- if $values.postgres.rootCertificates.existingConfigMap -}}
 {{- $_ := set $postgres "sslrootcert" (include "leasehold.file" "postgres-ca.crt") -}}
 {{- end -}}
+{{- if $values.peers.existingSecret -}}
+{{- $_ := set $config "peers" (set (default dict $config.peers) "secret_file" (include "leasehold.file" "peer-secret")) -}}
+{{- end -}}
 {{- $azure := $config.azure -}}
 {{- $way := $values.azure.wayIn -}}
 {{- if eq $way "workload-identity" -}}
