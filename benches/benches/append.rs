@@ -79,7 +79,7 @@ fn table() -> Result<(), BenchError> {
     let rows = [
         (ONE, RAW, "raw connection, one append", ""),
         (ONE, RUN, "`Handle::run`, one append (gate, transaction, gate, commit, gate)", "0.95"),
-        (ONE, LONE, "`Handle::append`, one caller (a hop to a thread that may block, and back)", ""),
+        (ONE, LONE, "`Handle::append`, one caller (committed where it is)", ""),
         (MANY, RAW, "raw connection, 32 appends one after the other", ""),
         (MANY, GROUP, "`Handle::append`, 32 callers at the same time (group commit)", ""),
     ];

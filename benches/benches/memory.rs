@@ -75,10 +75,10 @@ fn measure() -> Result<(), BenchError> {
     let columns = ["a replica with", "memory", "for each tenant", "descriptors", "of one core while idle"];
     let mut table = Table::new("memory", &columns);
     let none = Keeping::start("0 open")?.usage()?;
-    for (tenants, state) in [(0, "open"), (1_000, "open"), (10_000, "open"), (10_000, "closed")] {
+    for (tenants, state) in [(0, "open"), (1_000, "open"), (4_000, "open"), (10_000, "closed")] {
         let keeping = Keeping::start(&format!("{tenants} {state}"))?;
         let before = keeping.usage()?;
-        runtime.block_on(TokioTimer.sleep(IDLE));
+        runtime.block_on(async { TokioTimer.sleep(IDLE).await });
         let after = keeping.usage()?;
         let busy = (after.cpu.saturating_sub(before.cpu)).as_secs_f64() * 100.0 / IDLE.as_secs_f64();
         let what = match (tenants, state) {

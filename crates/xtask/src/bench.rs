@@ -93,7 +93,7 @@ fn machine() -> String {
         .lines()
         .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
         .map_or("an unnamed processor", |(_, model)| model);
-    format!("{cores} cores of {model}, shared with others")
+    format!("{cores} cores of {model}, shared with others,")
 }
 
 /// Litestream's binary, installed below `directory` where it is not there yet.
