@@ -52,8 +52,8 @@ impl OwnServers {
         Azurite::start(&Packages::installed(&self.home, false)?, &self.place, Persistence::OnDisk)
     }
 
-    /// One that keeps nothing over its end: for a test that makes thousands of objects and never ends it. Ten minutes after its start an
-    /// Azurite collects what was deleted, and answers nobody meanwhile; one of a test's own is not that old.
+    /// One that keeps nothing over its end: for a test that makes thousands of objects and never ends it. Nobody else's
+    /// objects are in its way.
     pub fn azurite_in_memory(&self) -> Result<Azurite, ServiceError> {
         Azurite::start(&Packages::installed(&self.home, false)?, &self.place, Persistence::InMemory)
     }
