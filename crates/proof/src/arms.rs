@@ -25,7 +25,7 @@ pub enum Action {
     Stop,
     /// The step waits until it is told to go on; the rest of the process does not.
     Hold,
-    /// The next object that is put is put, and its answer is lost.
+    /// The next object of the tenant that is put is put, and its answer is lost.
     LosePut,
     /// The next row that is read is not answered.
     LoseRow,
@@ -174,7 +174,11 @@ impl Arms {
             Action::Kill => signal_self(Signal::KILL),
             Action::Stop => self.stop(),
             Action::Hold => self.hold(told),
-            Action::LosePut => self.blobs.lose_next_answer(BlobOp::Put, |_| true),
+            Action::LosePut => {
+                // Not what is put for others meanwhile: a house is kept for every forgotten tenant of the store.
+                let own = format!("{}/", self.tenant);
+                self.blobs.lose_next_answer(BlobOp::Put, move |name| name.starts_with(&own));
+            }
             Action::LoseRow => self.leases.lose_answer_of(LeaseOp::Read),
             Action::BlobsDown => self.blobs.down(true),
             Action::BlobsUp => self.blobs.down(false),
@@ -271,9 +275,34 @@ fn signal_self(signal: Signal) {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_types::Act;
+    use leasehold_blob::{BlobStore as _, DirectoryStore, Payload};
+    use leasehold_lease::SqliteLeaseStore;
+    use leasehold_types::{Act, SystemClock};
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_put_for_another_tenant_does_not_take_the_loss_of_an_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs =
+            FaultyBlobs::new(Arc::new(DirectoryStore::open_without_sync(&dir.path().join("store")).unwrap()));
+        let leases = FaultyLeases::new(Arc::new(
+            SqliteLeaseStore::open(&dir.path().join("leases.db"), Arc::new(SystemClock)).unwrap(),
+        ));
+        let arms = Arms::new("acme/a".parse().unwrap(), blobs.clone(), leases, false);
+        arms.perform(Action::LosePut, 0);
+        let put = async |name: &str| {
+            let payload = Payload::Bytes(bytes::Bytes::from_static(b"x"));
+            blobs.put_if_absent(&name.parse().unwrap(), payload).await
+        };
+        for name in
+            ["_floors/acme/a/e00000001.json", "acme/a-b/e00000001/base.json", "acme/b/e00000001/base.json"]
+        {
+            assert!(put(name).await.is_ok(), "{name}");
+        }
+        assert!(put("acme/a/e00000001/snap-000001.json").await.is_err(), "the answer of its own is lost");
+        assert!(put("acme/a/e00000001/snap-000002.json").await.is_ok(), "once");
+    }
 
     #[test]
     fn an_arm_is_a_point_a_number_and_an_action() {
