@@ -1,6 +1,10 @@
 //! What a replica counts, in the Prometheus text format.
 
-use std::{fmt, sync::atomic::AtomicU64, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use leasehold_tenure::{Router, TenureEvent};
 use leasehold_types::{Clock, ErrorCode};
@@ -15,7 +19,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::forward::ForwardCounters;
+use crate::{connections::ConnectionCounters, forward::ForwardCounters};
 
 /// The label values of a request: the route's template, never a path, so that there are as many as there are routes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -70,6 +74,7 @@ pub(crate) struct Metrics {
     swept_objects: Counter,
     sweeps_failed: Counter,
     pub(crate) forward: ForwardCounters,
+    pub(crate) connections: Arc<ConnectionCounters>,
 }
 
 impl fmt::Debug for Metrics {
@@ -113,6 +118,7 @@ impl Metrics {
             swept_objects: Counter::default(),
             sweeps_failed: Counter::default(),
             forward: ForwardCounters::default(),
+            connections: Arc::default(),
             registry: Registry::default(),
         };
         registry.register("http_requests", "Answered requests", metrics.requests.clone());
@@ -181,6 +187,7 @@ impl Metrics {
         registry.register("swept_objects", "Objects deleted by sweeps", metrics.swept_objects.clone());
         registry.register("sweeps_failed", "Failed sweeps", metrics.sweeps_failed.clone());
         metrics.forward.register(&mut registry);
+        metrics.connections.register(&mut registry);
         metrics.begin_at_zero();
         Self { registry, ..metrics }
     }

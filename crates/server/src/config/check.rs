@@ -80,6 +80,9 @@ impl Config {
             ("limits.body_time_max", self.limits.body_time_max),
             ("limits.statement_time_max", self.limits.statement_time_max),
             ("limits.timeout_max", self.limits.timeout_max),
+            ("limits.head_time_max", self.limits.head_time_max),
+            ("limits.keep_alive_time_max", self.limits.keep_alive_time_max),
+            ("limits.stall_time_max", self.limits.stall_time_max),
             ("follow.heartbeat_every", self.follow.heartbeat_every),
             ("peers.connect_timeout", self.peers.connect_timeout),
         ];
@@ -128,6 +131,7 @@ impl Config {
             ("limits.in_flight_per_tenant_max", limits.in_flight_per_tenant_max),
             ("limits.parked_max", limits.parked_max),
             ("limits.connections_max", limits.connections_max),
+            ("limits.connections_per_peer_max", limits.connections_per_peer_max),
             ("limits.open_tenants_max", limits.open_tenants_max),
             ("follow.followers_max", self.follow.followers_max),
             ("follow.followers_per_tenant_max", self.follow.followers_per_tenant_max),

@@ -9,7 +9,7 @@ use std::{
 use leasehold_types::ReplicaId;
 use serde::Deserialize;
 
-use super::{AzureSettings, PeerSettings, PostgresSettings};
+use super::{AzureSettings, LimitSettings, PeerSettings, PostgresSettings};
 
 /// The port that is tried first where nobody named one.
 pub(crate) const PORT_DEFAULT: u16 = 7400;
@@ -161,64 +161,6 @@ impl Default for SnapshotSettings {
             uploads_max: 4,
             upload_timeout: Duration::from_secs(600),
             close_concurrency: 16,
-        }
-    }
-}
-
-/// Bounds. Past each of them the answer is 413 or 429, never memory.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LimitSettings {
-    /// Bytes of a request's body.
-    pub body_bytes_max: usize,
-    /// Bytes of an imported ledger.
-    pub import_bytes_max: u64,
-    /// How long a body may take to arrive.
-    #[serde(with = "humantime_serde")]
-    pub body_time_max: Duration,
-    /// Events of a batch.
-    pub batch_events_max: usize,
-    /// Events of a page.
-    pub page_events_max: u32,
-    /// Rows of a result.
-    pub rows_max: usize,
-    /// Bytes of a result.
-    pub result_bytes_max: usize,
-    /// How long a statement may run.
-    #[serde(with = "humantime_serde")]
-    pub statement_time_max: Duration,
-    /// Requests at work on this replica.
-    pub in_flight_max: usize,
-    /// Requests at work for one tenant.
-    pub in_flight_per_tenant_max: usize,
-    /// Requests that wait for a tenant to settle.
-    pub parked_max: usize,
-    /// The longest `Leasehold-Timeout`.
-    #[serde(with = "humantime_serde")]
-    pub timeout_max: Duration,
-    /// Open connections.
-    pub connections_max: usize,
-    /// Tenants that are open here at the same time.
-    pub open_tenants_max: usize,
-}
-
-impl Default for LimitSettings {
-    fn default() -> Self {
-        Self {
-            body_bytes_max: 8 * 1024 * 1024,
-            import_bytes_max: 1024 * 1024 * 1024,
-            body_time_max: Duration::from_secs(30),
-            batch_events_max: 1_000,
-            page_events_max: 1_000,
-            rows_max: 10_000,
-            result_bytes_max: 16 * 1024 * 1024,
-            statement_time_max: Duration::from_secs(10),
-            in_flight_max: 1_024,
-            in_flight_per_tenant_max: 256,
-            parked_max: 512,
-            timeout_max: Duration::from_secs(300),
-            connections_max: 4_096,
-            open_tenants_max: 10_000,
         }
     }
 }

@@ -4,6 +4,7 @@ mod azure;
 mod check;
 mod file;
 mod keys;
+mod limits;
 mod load;
 mod pair;
 mod peers;
@@ -13,10 +14,9 @@ mod secret;
 mod tests;
 
 pub use azure::{AzureIdentity, AzureSettings};
-pub use file::{
-    AuthMode, AuthSettings, Config, FollowSettings, LimitSettings, LogFormat, LogSettings, SnapshotSettings,
-};
+pub use file::{AuthMode, AuthSettings, Config, FollowSettings, LogFormat, LogSettings, SnapshotSettings};
 pub use keys::CONFIG_KEYS;
+pub use limits::LimitSettings;
 pub use pair::BackendPair;
 pub use peers::PeerSettings;
 pub use postgres::PostgresSettings;

@@ -50,7 +50,8 @@ impl Forwarding {
         connector.set_connect_timeout(Some(config.peers.connect_timeout));
         let http = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_MAX)
+            // Shorter than the other replica waits, which is configured alike: a request never begins on what it closes.
+            .pool_idle_timeout(IDLE_MAX.min(config.limits.keep_alive_time_max / 2))
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .build(connector);
         let owners = Owners::new(config.limits.open_tenants_max.saturating_mul(OWNERS_PER_TENANT));

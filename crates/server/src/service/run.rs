@@ -1,6 +1,6 @@
 //! Serving, from the first announcement to the last handoff.
 
-use std::{future::IntoFuture as _, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use leasehold_types::LeaseKey;
 use tokio::{
@@ -12,9 +12,7 @@ use super::{
     Service,
     announcer::{announce_first, keep_announcing},
 };
-use crate::{
-    ExitReport, ServeError, StartError, api::service_of, app::App, connections::BoundedListener, stage::Stage,
-};
+use crate::{ExitReport, ServeError, StartError, api::service_of, app::App, connections, stage::Stage};
 
 /// How a run is told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +56,12 @@ impl Service {
         }
         app.router.spawn_housekeeping();
         let (stop, stopped) = watch::channel(false);
-        let mut server = tokio::spawn(serve(Arc::clone(&app), listener, stopped));
+        let mut server = tokio::spawn(connections::serve(
+            listener,
+            service_of(Arc::clone(&app)),
+            Arc::clone(&app),
+            stopped,
+        ));
         app.stage.advance(Stage::Serving);
         tracing::info!(replica = %app.replica, endpoint = %app.endpoint, "serving");
 
@@ -93,19 +96,6 @@ impl Service {
 async fn retire(app: &App) {
     if let Err(error) = app.leases.retire(&app.replica, app.instance).await {
         tracing::warn!(%error, "the fleet could not be told that this replica is gone");
-    }
-}
-
-async fn serve(app: Arc<App>, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
-    let listener = BoundedListener::new(listener, app.config.limits.connections_max);
-    let stop = async move {
-        // An end that was dropped says the same.
-        let _ = stopped.wait_for(|stopped| *stopped).await;
-    };
-    if let Err(error) =
-        axum::serve(listener, service_of(app)).with_graceful_shutdown(stop).into_future().await
-    {
-        tracing::error!(%error, "the server ended");
     }
 }
 

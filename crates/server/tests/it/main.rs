@@ -13,6 +13,7 @@ mod operations;
 mod outages;
 mod readme;
 mod served;
+mod slow_clients;
 mod sql;
 mod starting;
 mod transfer;
