@@ -16,6 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::AppState,
+    auth::{authorize, identify},
     forward::forward,
     observe::observe,
     problem::{Problem, of_panic},
@@ -108,14 +109,17 @@ async fn document() -> Response {
 /// The service: routes, and around them what counts, what contains a panic and what keeps other sites out.
 pub(crate) fn service_of(app: AppState) -> Router {
     let (router, _) = routes_of().split_for_parts();
-    router
+    let routed = router
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_that_method)
         .layer(middleware::from_fn_with_state(AppState::clone(&app), forward))
+        .layer(middleware::from_fn(authorize))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), same_site))
         .layer(CatchPanicLayer::custom(of_panic))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), observe))
-        .with_state(app)
+        .with_state(AppState::clone(&app));
+    // Around the routing, not inside it: whose tenant `/v1/self` is has to be known before a route is looked for.
+    Router::new().fallback_service(routed).layer(middleware::from_fn_with_state(app, identify))
 }
 
 async fn nothing_here(State(_): State<AppState>) -> Problem {

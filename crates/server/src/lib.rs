@@ -11,6 +11,7 @@
 mod answer;
 mod api;
 mod app;
+mod auth;
 mod bounds;
 mod config;
 mod connections;

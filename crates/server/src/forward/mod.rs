@@ -21,7 +21,8 @@ mod verdict;
 
 pub(crate) use counters::ForwardCounters;
 pub(crate) use handover::hand_over;
-pub(crate) use layer::forward;
+pub(crate) use headers::FORWARDED_BY;
+pub(crate) use layer::{admit, forward};
 pub(crate) use owners::Owner;
 pub(crate) use peers::Forwarding;
 pub(crate) use secret::PeerSecrets;
