@@ -8,7 +8,7 @@ use axum::{
     extract::{ConnectInfo, Request},
 };
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -28,6 +28,8 @@ use crate::app::App;
 
 /// Bytes of a request's head, and of what one connection buffers in each direction.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// Longer than any time that can be configured.
+const OUT_OF_REACH: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long nothing is accepted once the system gave none, for want of file descriptors or memory: connections that end bring some.
 const EXHAUSTED_WAIT: Duration = Duration::from_secs(1);
 
@@ -129,8 +131,10 @@ impl Door {
             }
         });
         let connection = http1::Builder::new()
-            // Its own would count a pause between two requests as a late head.
-            .header_read_timeout(None)
+            // Beyond any of ours: without one hyper does not look for the next request as soon as an answer is through, and nobody
+            // would ask how long that one takes.
+            .timer(TokioTimer::new())
+            .header_read_timeout(OUT_OF_REACH)
             .max_buf_size(BUFFER_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
