@@ -89,6 +89,17 @@ impl<S> Watched<S> {
         }
     }
 
+    /// An answer that hyper has whole is on its way all the same: what comes next is waited for from its last byte on.
+    fn wrote(&mut self, polled: &Poll<io::Result<usize>>) {
+        if matches!(polled, Poll::Ready(Ok(1..))) {
+            match self.coming {
+                Coming::Request => self.reading.set(self.waits.next),
+                Coming::Head => self.reading.set(self.waits.head),
+                Coming::Body => {}
+            }
+        }
+    }
+
     /// What a write, or anything that waits for one, came to.
     fn took<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
@@ -120,6 +131,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
             }
             return polled;
         }
+        if me.writing.is_set() {
+            // The client is waited for otherwise.
+            return Poll::Pending;
+        }
         std::task::ready!(me.reading.poll(cx));
         if me.coming == Coming::Head && me.pulse.is_used() {
             me.counters.cut(Cut::Head);
@@ -131,6 +146,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.wrote(&polled);
         self.took(cx, polled)
     }
 
@@ -140,6 +156,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.wrote(&polled);
         self.took(cx, polled)
     }
 

@@ -157,6 +157,39 @@ mod real_time {
         assert!(got.len() < 11_400_000, "{}", got.len());
     }
 
+    /// What is read slowly is no stall, and not idle either: hyper has all of the answer long before the client.
+    #[tokio::test]
+    async fn an_answer_that_is_taken_slowly_is_given_whole() {
+        const PIECE: usize = 512 * 1024;
+        let served = Served::alone_with(|config| {
+            patient(config);
+            config.limits.head_time_max = SHORT;
+            config.limits.keep_alive_time_max = SHORT;
+        })
+        .await;
+        served.append(TENANT, "a").await;
+        let sql = json!({ "sql": "SELECT hex(zeroblob(1900000)) FROM (VALUES (1), (2), (3))" }).to_string();
+        let mut stream = narrow(&served).await;
+        let asks = format!(
+            "POST {}/query HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{sql}",
+            path_of(TENANT),
+            sql.len()
+        );
+        stream.write_all(asks.as_bytes()).await.unwrap();
+        let mut piece = vec![0; PIECE];
+        let mut got = 0;
+        while got < 11_400_000 {
+            let mut in_piece = 0;
+            while in_piece < PIECE && got < 11_400_000 {
+                let len = soon("more", stream.read(&mut piece)).await.unwrap();
+                assert!(len > 0, "cut after {got} bytes");
+                (in_piece, got) = (in_piece + len, got + len);
+            }
+            pause(SHORT / 4).await;
+        }
+        assert_eq!(cut(&served, "stalled").await + cut(&served, "head").await, 0);
+    }
+
     #[tokio::test]
     async fn a_follower_that_does_not_read_is_given_up_and_its_place_comes_back() {
         let served = Served::alone_with(|config| {
