@@ -1,6 +1,7 @@
 -- The lease store's tables as they stand: the sum of the migrations beside this file, by test. Nothing applies this file.
 
 -- One row per tenant, for ever: a forgotten tenant's row stays and keeps the epoch rising.
+-- While paused_at is set nobody is given the lease, but to forget the tenant.
 -- Renewals change expires_at alone. No index has it, and half of each page is left free: so they stay heap-only.
 CREATE TABLE lease (
     lease_key    text COLLATE "C" NOT NULL,
@@ -12,6 +13,7 @@ CREATE TABLE lease (
     forgotten_at timestamptz,
     recheck_at   timestamptz,
     receipt      text,
+    paused_at    timestamptz,
     CONSTRAINT lease_pkey PRIMARY KEY (lease_key),
     CONSTRAINT lease_epoch CHECK (epoch >= 1),
     CONSTRAINT lease_owner CHECK (num_nonnulls(owner, tenure_id, expires_at) IN (0, 3)),

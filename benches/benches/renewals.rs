@@ -26,7 +26,7 @@ async fn take_all(store: &PostgresLeaseStore) -> Result<Vec<Claim>, BenchError> 
                 let key: LeaseKey = format!("bench/tenant-{number:05}").parse()?;
                 match store.acquire(&key, &replica, tenure, TTL).await? {
                     Acquisition::Granted(grant) => Ok(Claim { key, replica, tenure, epoch: grant.epoch }),
-                    Acquisition::Held(holder) => Err(BenchError::from(format!("{key} is held: {holder:?}"))),
+                    other => Err(BenchError::from(format!("{key} is not granted: {other:?}"))),
                 }
             }
         })

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_types::{Clock, Epoch, Floor, LeaseKey, Moment, ReplicaId, TenureId};
+use leasehold_types::{Clock, Epoch, Floor, LeaseKey, Moment, ReplicaId, TenureId, Timestamp};
 
 use crate::{Acquisition, Claim, HeldOptions, Holder, LeaseError, LeaseStore, Renewal};
 
@@ -22,6 +22,11 @@ pub enum Acquired {
     Held(HeldLease),
     /// It is somebody else's; nothing was changed.
     Refused(Holder),
+    /// Nobody has it and an operator holds it still; nothing was changed.
+    Paused {
+        /// Since when (calendar).
+        since: Timestamp,
+    },
 }
 
 /// The answer to [`HeldLease::renew`].
@@ -97,9 +102,40 @@ impl HeldLease {
         tenure: TenureId,
         options: HeldOptions,
     ) -> Result<Acquired, LeaseError> {
+        Self::asked_for(store, clock, key, replica, tenure, options, false).await
+    }
+
+    /// The same for who takes the lease to forget the tenant; see [`LeaseStore::acquire_to_forget`].
+    pub async fn acquire_to_forget(
+        store: Arc<dyn LeaseStore>,
+        clock: Arc<dyn Clock>,
+        key: LeaseKey,
+        replica: ReplicaId,
+        tenure: TenureId,
+        options: HeldOptions,
+    ) -> Result<Acquired, LeaseError> {
+        Self::asked_for(store, clock, key, replica, tenure, options, true).await
+    }
+
+    async fn asked_for(
+        store: Arc<dyn LeaseStore>,
+        clock: Arc<dyn Clock>,
+        key: LeaseKey,
+        replica: ReplicaId,
+        tenure: TenureId,
+        options: HeldOptions,
+        to_forget: bool,
+    ) -> Result<Acquired, LeaseError> {
         let sent_at = clock.now();
-        match store.acquire(&key, &replica, tenure, options.ttl()).await? {
+        let ttl = options.ttl();
+        let answer = if to_forget {
+            store.acquire_to_forget(&key, &replica, tenure, ttl).await?
+        } else {
+            store.acquire(&key, &replica, tenure, ttl).await?
+        };
+        match answer {
             Acquisition::Held(holder) => Ok(Acquired::Refused(holder)),
+            Acquisition::Paused { since } => Ok(Acquired::Paused { since }),
             Acquisition::Granted(grant) => Ok(Acquired::Held(Self {
                 store,
                 clock,

@@ -50,6 +50,11 @@ pub enum Acquisition {
     Granted(Grant),
     /// It is somebody else's.
     Held(Holder),
+    /// Nobody has it, and an operator holds it still: nobody is given it before it is resumed.
+    Paused {
+        /// Since when (calendar).
+        since: Timestamp,
+    },
 }
 
 /// The answer to one claim of a renewal.
@@ -89,6 +94,8 @@ pub struct LeaseRow {
     pub forgotten_at: Option<Timestamp>,
     /// The receipt of the last forget that was completed, as it was stored.
     pub receipt: Option<String>,
+    /// Since when an operator holds the tenant still (calendar); `None` while it is not paused.
+    pub paused_at: Option<Timestamp>,
 }
 
 impl LeaseRow {
@@ -179,6 +186,9 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
     /// Where the row's owner is this very (replica, tenure), lapsed or not, the earlier grant is given again and runs for
     /// another `ttl`: that is how a lost answer is adopted. Another tenure of the same replica is another owner, whose
     /// lease is waited out. Asking for a held lease writes nothing.
+    ///
+    /// A [paused](Self::pause) tenant is given to no other attempt. One that is held all the same, since its owner has not let go of it yet,
+    /// is told as held.
     async fn acquire(
         &self,
         key: &LeaseKey,
@@ -186,6 +196,22 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
         tenure: TenureId,
         ttl: Duration,
     ) -> Result<Acquisition, LeaseError>;
+
+    /// The same for who takes the lease to forget the tenant, and so serves nothing: a pause does not stand in its way.
+    async fn acquire_to_forget(
+        &self,
+        key: &LeaseKey,
+        replica: &ReplicaId,
+        tenure: TenureId,
+        ttl: Duration,
+    ) -> Result<Acquisition, LeaseError>;
+
+    /// Holds the tenant still: whoever has it keeps it, and once it is let go nobody is given it until it is [resumed](Self::resume) or
+    /// forgotten. Outlives every process. Answers whether it was this call that did it; `None`: nobody ever had this tenant.
+    async fn pause(&self, key: &LeaseKey) -> Result<Option<bool>, LeaseError>;
+
+    /// Ends a pause; `false`: there was none.
+    async fn resume(&self, key: &LeaseKey) -> Result<bool, LeaseError>;
 
     /// Renews each of `claims` for `ttl`; the answers stand in the order of the claims.
     ///
@@ -197,8 +223,8 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
     /// Hands the lease back at once. `false`: it was not this claim's any more (which a releaser counts as done).
     async fn release(&self, claim: &Claim) -> Result<bool, LeaseError>;
 
-    /// Raises the forget floor to the claim's epoch, notes the calendar time, clears the stored receipt and schedules the first
-    /// look again after `recheck_after`. Answers the floor, which never falls. `None`: refused, nothing was changed.
+    /// Raises the forget floor to the claim's epoch, notes the calendar time, clears the stored receipt, ends a pause and schedules the
+    /// first look again after `recheck_after`. Answers the floor, which never falls. `None`: refused, nothing was changed.
     async fn raise_floor(&self, claim: &Claim, recheck_after: Duration) -> Result<Option<Floor>, LeaseError>;
 
     /// Stores the receipt of the forget that raised the floor to the claim's epoch. `false`: the row is not this claim's

@@ -330,7 +330,15 @@ impl World {
         });
         let floor = Floor::new(floor.into()).expect("a floor");
         let key = tables.key().clone();
-        (at > 0).then(|| LeaseRow { key, epoch: epoch(at), owner, floor, forgotten_at: None, receipt: None })
+        (at > 0).then(|| LeaseRow {
+            key,
+            epoch: epoch(at),
+            owner,
+            floor,
+            forgotten_at: None,
+            receipt: None,
+            paused_at: None,
+        })
     }
 
     /// Judges and remembers what `tenure` came to. `rows_hold`: in this search the row never falls back. `ledger`: what the

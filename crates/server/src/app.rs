@@ -15,7 +15,6 @@ use crate::{
     forward::Forwarding,
     metrics::Metrics,
     patience::Patience,
-    paused::Paused,
     problem::Problem,
     stage::{LastHeard, Stage, StageCell},
 };
@@ -48,7 +47,6 @@ pub(crate) struct App {
     pub(crate) heard: LastHeard,
     /// Whether the node's lock proves that nobody else is this replica: whoever reaches the stores shares the data directory.
     pub(crate) is_alone_with_its_id: bool,
-    pub(crate) paused: Paused,
     /// Requests at work.
     pub(crate) in_flight: Arc<Bound>,
     /// Event streams.
@@ -145,9 +143,6 @@ impl App {
         F: Fn(Handle) -> Fut,
         Fut: Future<Output = Result<T, TenureError>>,
     {
-        if self.paused.contains(key) {
-            return Err(Problem::new(ErrorCode::Paused, format!("{key} is paused on this replica")).of(key));
-        }
         let open = async {
             match opening {
                 Opening::Create => self.router.open(key).await,

@@ -22,7 +22,6 @@ mod forward;
 mod metrics;
 mod observe;
 mod patience;
-mod paused;
 mod problem;
 mod routes;
 mod same_site;

@@ -303,6 +303,7 @@ fn key_of(error: &TenureError) -> Option<&LeaseKey> {
         | TenureError::Snapshot { key, .. }
         | TenureError::Local { key, .. }
         | TenureError::LeaseHeld { key, .. }
+        | TenureError::Paused { key, .. }
         | TenureError::TenantUnknown { key }
         | TenureError::TenantForgotten { key, .. }
         | TenureError::InvalidRoot { key, .. }

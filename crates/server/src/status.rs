@@ -65,7 +65,7 @@ pub(crate) const TABLE: &[Row] = &[
         ErrorCode::Paused,
         StatusCode::SERVICE_UNAVAILABLE,
         Some(10),
-        "the tenant is paused on this replica",
+        "an operator holds the tenant still",
         "wait until an operator resumes it",
     ),
     row(

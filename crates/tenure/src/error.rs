@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use leasehold_lease::{Holder, LeaseError};
 use leasehold_ledger::LedgerError;
 use leasehold_snapshot::{Receipt, SnapshotError};
-use leasehold_types::{Epoch, ErrorCode, FencedReason, Floor, LeaseKey, Refusal};
+use leasehold_types::{Epoch, ErrorCode, FencedReason, Floor, LeaseKey, Refusal, Timestamp};
 
 use crate::vocabulary::Illegal;
 
@@ -108,6 +108,15 @@ pub enum TenureError {
         key: LeaseKey,
         /// Who holds it.
         holder: Holder,
+    },
+    // Wait for an operator.
+    /// An operator holds the tenant still: nobody opens it before it is resumed.
+    #[error("{key} is paused since {since}: it is opened again once an operator resumes it")]
+    Paused {
+        /// The tenant.
+        key: LeaseKey,
+        /// Since when (calendar).
+        since: Timestamp,
     },
     // Give up, or create it.
     /// Nobody ever had this tenant.
@@ -228,6 +237,7 @@ impl TenureError {
             Self::Local { source, .. } if source.kind() == io::ErrorKind::StorageFull => ErrorCode::DiskFull,
             Self::Local { .. } => ErrorCode::LocalIo,
             Self::LeaseHeld { .. } => ErrorCode::LeaseHeld,
+            Self::Paused { .. } => ErrorCode::Paused,
             Self::TenantUnknown { .. } => ErrorCode::TenantUnknown,
             Self::TenantForgotten { .. } => ErrorCode::TenantForgotten,
             Self::Ledger { source } => source.code(),

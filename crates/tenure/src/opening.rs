@@ -82,7 +82,7 @@ impl Tenure {
     }
 
     async fn begin(self: Arc<Self>, purpose: Purpose) -> Result<(), TenureError> {
-        let lease = self.acquire().await?;
+        let lease = self.acquire(purpose).await?;
         self.gate.guard(Arc::clone(&lease));
         self.register(&lease)?;
         self.check_stopped()?;
@@ -102,23 +102,29 @@ impl Tenure {
         Ok(())
     }
 
-    async fn acquire(&self) -> Result<Arc<HeldLease>, TenureError> {
+    async fn acquire(&self, purpose: Purpose) -> Result<Arc<HeldLease>, TenureError> {
         let backends = &self.shared.backends;
         let mut attempt = 1;
         loop {
-            let acquired = HeldLease::acquire(
-                Arc::clone(&backends.leases),
-                Arc::clone(&backends.clock),
-                self.key.clone(),
-                self.shared.options.replica.clone(),
-                self.id,
-                self.shared.held,
-            );
+            let (leases, clock) = (Arc::clone(&backends.leases), Arc::clone(&backends.clock));
+            let (key, replica) = (self.key.clone(), self.shared.options.replica.clone());
+            let (id, held) = (self.id, self.shared.held);
+            let acquired = async move {
+                match purpose {
+                    Purpose::Serve => HeldLease::acquire(leases, clock, key, replica, id, held).await,
+                    Purpose::Forget => {
+                        HeldLease::acquire_to_forget(leases, clock, key, replica, id, held).await
+                    }
+                }
+            };
             let asked = self.within(self.shared.held.ttl(), acquired);
             match self.around(Act::OpenAcquire, asked).await {
                 Some(Ok(Acquired::Held(lease))) => return Ok(Arc::new(lease)),
                 Some(Ok(Acquired::Refused(holder))) => {
                     return Err(TenureError::LeaseHeld { key: self.key.clone(), holder });
+                }
+                Some(Ok(Acquired::Paused { since })) => {
+                    return Err(TenureError::Paused { key: self.key.clone(), since });
                 }
                 Some(Err(error)) if attempt >= ACQUIRE_TRIES => {
                     return Err(TenureError::lease(&self.key, error));

@@ -21,8 +21,12 @@ use uuid::Uuid;
 /// An operation of a lease store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaseOp {
-    /// [`LeaseStore::acquire`].
+    /// [`LeaseStore::acquire`] and [`LeaseStore::acquire_to_forget`].
     Acquire,
+    /// [`LeaseStore::pause`].
+    Pause,
+    /// [`LeaseStore::resume`].
+    Resume,
     /// [`LeaseStore::renew`].
     Renew,
     /// [`LeaseStore::release`].
@@ -291,6 +295,24 @@ impl LeaseStore for FaultyLeases {
         ttl: Duration,
     ) -> Result<Acquisition, LeaseError> {
         self.call(LeaseOp::Acquire, self.inner.acquire(key, replica, tenure, ttl)).await
+    }
+
+    async fn acquire_to_forget(
+        &self,
+        key: &LeaseKey,
+        replica: &ReplicaId,
+        tenure: TenureId,
+        ttl: Duration,
+    ) -> Result<Acquisition, LeaseError> {
+        self.call(LeaseOp::Acquire, self.inner.acquire_to_forget(key, replica, tenure, ttl)).await
+    }
+
+    async fn pause(&self, key: &LeaseKey) -> Result<Option<bool>, LeaseError> {
+        self.call(LeaseOp::Pause, self.inner.pause(key)).await
+    }
+
+    async fn resume(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
+        self.call(LeaseOp::Resume, self.inner.resume(key)).await
     }
 
     async fn renew(&self, claims: &[Claim], ttl: Duration) -> Result<Vec<Renewal>, LeaseError> {

@@ -25,6 +25,7 @@ pub(super) async fn acquire(
     replica: &ReplicaId,
     tenure: TenureId,
     ttl: Duration,
+    though_paused: bool,
 ) -> Result<Acquisition, LeaseError> {
     let action = format!("acquire {key} for {replica}");
     let (name, owner, tenure, ttl) = (key.to_string(), replica.as_str(), tenure.as_uuid(), micros(ttl));
@@ -40,6 +41,7 @@ pub(super) async fn acquire(
                     (&tenure, Type::UUID),
                     (&ttl, Type::INT8),
                     (&epoch_max, Type::INT8),
+                    (&though_paused, Type::BOOL),
                 ],
             )
             .await?;
@@ -63,10 +65,13 @@ pub(super) async fn acquire(
                 let Owner { replica, endpoint, remaining, .. } = owner;
                 return Ok(Acquisition::Held(Holder { replica, endpoint, epoch, remaining }));
             }
+            Some(LeaseRow { paused_at: Some(since), .. }) if !though_paused => {
+                return Ok(Acquisition::Paused { since });
+            }
             Some(row) if row.epoch == Epoch::MAX => {
                 return Err(LeaseError::EpochsExhausted { key: row.key, epoch: row.epoch });
             }
-            // It was released, or ran out, after we were refused.
+            // It was released, ran out or was resumed after we were refused.
             Some(_) => {}
         }
     }
@@ -76,6 +81,25 @@ pub(super) async fn acquire(
 
 fn grant(key: &LeaseKey, row: &Row) -> Result<Grant, LeaseError> {
     Ok(Grant { epoch: epoch_of(key, column(row, 0)?)?, floor: floor_of(key, column(row, 1)?)? })
+}
+
+pub(super) async fn pause(
+    lent: &mut Lent,
+    sql: &Statements,
+    key: &LeaseKey,
+) -> Result<Option<bool>, LeaseError> {
+    let action = format!("pause {key}");
+    let paused = lent.change(&action, &sql.pause, &[(&key.to_string(), Type::TEXT)]).await?;
+    if !paused.is_empty() {
+        return Ok(Some(true));
+    }
+    Ok(read_as(lent, sql, &action, key).await?.map(|_| false))
+}
+
+pub(super) async fn resume(lent: &mut Lent, sql: &Statements, key: &LeaseKey) -> Result<bool, LeaseError> {
+    let resumed =
+        lent.change(&format!("resume {key}"), &sql.resume, &[(&key.to_string(), Type::TEXT)]).await?;
+    Ok(!resumed.is_empty())
 }
 
 pub(super) async fn release(lent: &mut Lent, sql: &Statements, claim: &Claim) -> Result<bool, LeaseError> {

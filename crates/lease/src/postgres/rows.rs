@@ -74,7 +74,7 @@ pub(super) fn lease_row(row: &Row) -> Result<LeaseRow, LeaseError> {
     let owner = match (owner, column::<Option<Uuid>>(row, 3)?, column::<Option<i64>>(row, 4)?) {
         (Some(replica), Some(tenure), Some(remaining)) => Some(Owner {
             replica: replica.parse().map_err(|error| damaged(&key, &error))?,
-            endpoint: column(row, 8)?,
+            endpoint: column(row, 9)?,
             tenure: TenureId::new(tenure),
             remaining: span(remaining),
         }),
@@ -87,6 +87,7 @@ pub(super) fn lease_row(row: &Row) -> Result<LeaseRow, LeaseError> {
         floor: floor_of(&key, column(row, 5)?)?,
         forgotten_at: column::<Option<i64>>(row, 6)?.map(Timestamp::from_millis),
         receipt: column(row, 7)?,
+        paused_at: column::<Option<i64>>(row, 8)?.map(Timestamp::from_millis),
         key,
     })
 }

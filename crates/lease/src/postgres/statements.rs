@@ -12,7 +12,8 @@ const IS_CLAIMED: &str = "l.lease_key = $2 AND l.owner = $3 AND l.tenure_id = $4
 
 const ROW: &str = "SELECT l.lease_key, l.epoch, l.owner, l.tenure_id,
        (extract(epoch FROM l.expires_at - statement_timestamp()) * 1000000)::bigint AS remaining_us,
-       l.forget_floor, (extract(epoch FROM l.forgotten_at) * 1000)::bigint AS forgotten_ms, l.receipt, r.endpoint";
+       l.forget_floor, (extract(epoch FROM l.forgotten_at) * 1000)::bigint AS forgotten_ms, l.receipt,
+       (extract(epoch FROM l.paused_at) * 1000)::bigint AS paused_ms, r.endpoint";
 
 /// A text that is run on a store's connections. There is none beside those of [`Statements`].
 #[derive(Debug)]
@@ -32,6 +33,8 @@ impl Statement {
 pub(super) struct Statements {
     pub(super) acquire: Statement,
     pub(super) insert: Statement,
+    pub(super) pause: Statement,
+    pub(super) resume: Statement,
     pub(super) renew: Statement,
     pub(super) release: Statement,
     pub(super) raise_floor: Statement,
@@ -71,7 +74,8 @@ impl Statements {
                    FROM limits
                   WHERE l.lease_key = $2
                     AND ((l.owner = $3 AND l.tenure_id = $4)
-                         OR ((l.owner IS NULL OR l.expires_at <= statement_timestamp()) AND l.epoch < $6))
+                         OR ((l.owner IS NULL OR l.expires_at <= statement_timestamp()) AND l.epoch < $6
+                             AND (l.paused_at IS NULL OR $7)))
               RETURNING l.epoch, l.forget_floor"
             )),
             insert: Statement(format!(
@@ -80,6 +84,16 @@ impl Statements {
                  SELECT $2, 1, $3, $4, statement_timestamp() + $5 * interval '1 microsecond' FROM limits
             ON CONFLICT (lease_key) DO NOTHING
               RETURNING epoch, forget_floor"
+            )),
+            pause: Statement(format!(
+                "{LIMITS}
+                 UPDATE {lease} AS l SET paused_at = statement_timestamp()
+                   FROM limits WHERE l.lease_key = $2 AND l.paused_at IS NULL RETURNING 1"
+            )),
+            resume: Statement(format!(
+                "{LIMITS}
+                 UPDATE {lease} AS l SET paused_at = NULL
+                   FROM limits WHERE l.lease_key = $2 AND l.paused_at IS NOT NULL RETURNING 1"
             )),
             renew: Statement(format!(
                 "{LIMITS}
@@ -100,7 +114,8 @@ impl Statements {
                 "{LIMITS}
                  UPDATE {lease} AS l
                     SET forget_floor = greatest(l.forget_floor, $5), forgotten_at = statement_timestamp(),
-                        recheck_at = statement_timestamp() + $6 * interval '1 microsecond', receipt = NULL
+                        recheck_at = statement_timestamp() + $6 * interval '1 microsecond', receipt = NULL,
+                        paused_at = NULL
                    FROM limits WHERE {IS_CLAIMED} RETURNING l.forget_floor"
             )),
             store_receipt: Statement(format!(
@@ -185,6 +200,8 @@ impl Statements {
         all![
             acquire,
             insert,
+            pause,
+            resume,
             renew,
             release,
             raise_floor,

@@ -103,7 +103,28 @@ impl LeaseStore for PostgresLeaseStore {
         ttl: Duration,
     ) -> Result<Acquisition, LeaseError> {
         let mut lent = self.lend(&format!("acquire {key} for {replica}")).await?;
-        leases::acquire(&mut lent, &self.statements, key, replica, tenure, ttl).await
+        leases::acquire(&mut lent, &self.statements, key, replica, tenure, ttl, false).await
+    }
+
+    async fn acquire_to_forget(
+        &self,
+        key: &LeaseKey,
+        replica: &ReplicaId,
+        tenure: TenureId,
+        ttl: Duration,
+    ) -> Result<Acquisition, LeaseError> {
+        let mut lent = self.lend(&format!("acquire {key} for {replica}")).await?;
+        leases::acquire(&mut lent, &self.statements, key, replica, tenure, ttl, true).await
+    }
+
+    async fn pause(&self, key: &LeaseKey) -> Result<Option<bool>, LeaseError> {
+        let mut lent = self.lend(&format!("pause {key}")).await?;
+        leases::pause(&mut lent, &self.statements, key).await
+    }
+
+    async fn resume(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
+        let mut lent = self.lend(&format!("resume {key}")).await?;
+        leases::resume(&mut lent, &self.statements, key).await
     }
 
     async fn renew(&self, claims: &[Claim], ttl: Duration) -> Result<Vec<Renewal>, LeaseError> {

@@ -7,8 +7,11 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 use crate::LeaseError;
 
 /// The newest format that this build reads and the one that it writes.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
+/// What a new file is made by.
 const SCHEMA: &str = include_str!("schema.sql");
+/// What makes of a file of each format, from the first on, one of the next. Processes of the older one that have it open go on with it.
+const STEPS: &[&str] = &["ALTER TABLE lease ADD COLUMN paused_wall_ms INTEGER"];
 /// How long a statement waits for another process's: below half of the default ttl - margin, so that a renewal is answered within its
 /// own limit.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -95,6 +98,15 @@ fn prepare_contents(connection: &mut Connection, path: &Path, boot: &str) -> Res
         .ok_or_else(|| unusable("it does not say its format"))?;
     if format > FORMAT {
         return Err(LeaseError::FormatTooNew { found: format, known: FORMAT });
+    }
+    let done = format.checked_sub(1).ok_or_else(|| unusable("it does not say its format"))? as usize;
+    for step in STEPS.iter().skip(done) {
+        change.execute_batch(step).map_err(sql)?;
+    }
+    if format < FORMAT {
+        change
+            .execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [FORMAT.to_string()])
+            .map_err(sql)?;
     }
     if meta("boot").map_err(sql)?.as_deref() != Some(boot) {
         change.execute("UPDATE lease SET expires_boot_ms = 0 WHERE expires_boot_ms <> 0", []).map_err(sql)?;

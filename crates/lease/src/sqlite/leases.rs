@@ -12,7 +12,7 @@ use crate::{
 };
 
 const ROW: &str = "SELECT lease.lease_key, lease.epoch, lease.owner, lease.tenure_id, lease.expires_boot_ms,
-       lease.forget_floor, lease.forgotten_wall_ms, lease.receipt, replica.endpoint
+       lease.forget_floor, lease.forgotten_wall_ms, lease.receipt, lease.paused_wall_ms, replica.endpoint
   FROM lease LEFT JOIN replica ON replica.replica_id = lease.owner";
 
 pub(super) fn acquire(
@@ -21,6 +21,7 @@ pub(super) fn acquire(
     replica: &ReplicaId,
     tenure: TenureId,
     ttl: Duration,
+    though_paused: bool,
 ) -> Result<Acquisition, Failure> {
     let grant = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
     let taken = turn
@@ -31,13 +32,15 @@ pub(super) fn acquire(
                     owner = :owner, tenure_id = :tenure, expires_boot_ms = :expires
               WHERE lease_key = :key
                 AND ((owner = :owner AND tenure_id = :tenure)
-                     OR ((owner IS NULL OR expires_boot_ms <= :now) AND epoch < :epoch_max))
+                     OR ((owner IS NULL OR expires_boot_ms <= :now) AND epoch < :epoch_max
+                         AND (paused_wall_ms IS NULL OR :though_paused)))
           RETURNING epoch, forget_floor",
         )?
         .query_row(
             named_params! {
                 ":key": key.to_string(), ":owner": replica.as_str(), ":tenure": tenure.to_string(),
                 ":expires": turn.ms_in(ttl), ":now": turn.now_ms(), ":epoch_max": Epoch::MAX.as_i64(),
+                ":though_paused": though_paused,
             },
             grant,
         )
@@ -60,8 +63,32 @@ pub(super) fn acquire(
             let Owner { replica, endpoint, remaining, .. } = owner;
             Ok(Acquisition::Held(Holder { replica, endpoint, epoch, remaining }))
         }
+        Some(LeaseRow { paused_at: Some(since), .. }) if !though_paused => Ok(Acquisition::Paused { since }),
         Some(row) => Err(LeaseError::EpochsExhausted { key: row.key, epoch: row.epoch }.into()),
     }
+}
+
+pub(super) fn pause(turn: &Turn<'_>, key: &LeaseKey) -> Result<Option<bool>, Failure> {
+    let paused = turn
+        .sql()
+        .prepare_cached(
+            "UPDATE lease SET paused_wall_ms = ?2 WHERE lease_key = ?1 AND paused_wall_ms IS NULL",
+        )?
+        .execute((key.to_string(), turn.wall().as_millis()))?;
+    if paused == 1 {
+        return Ok(Some(true));
+    }
+    Ok(read(turn, key)?.map(|_| false))
+}
+
+pub(super) fn resume(turn: &Turn<'_>, key: &LeaseKey) -> Result<bool, Failure> {
+    let resumed = turn
+        .sql()
+        .prepare_cached(
+            "UPDATE lease SET paused_wall_ms = NULL WHERE lease_key = ?1 AND paused_wall_ms IS NOT NULL",
+        )?
+        .execute([key.to_string()])?;
+    Ok(resumed == 1)
 }
 
 pub(super) fn renew(turn: &Turn<'_>, claims: &[Claim], ttl: Duration) -> Result<Vec<Renewal>, Failure> {
@@ -102,7 +129,7 @@ pub(super) fn raise_floor(
         .prepare_cached(
             "UPDATE lease
                 SET forget_floor = max(forget_floor, ?4), forgotten_wall_ms = ?5, recheck_wall_ms = ?6,
-                    receipt = NULL
+                    receipt = NULL, paused_wall_ms = NULL
               WHERE lease_key = ?1 AND owner = ?2 AND tenure_id = ?3 AND epoch = ?4
           RETURNING forget_floor",
         )?
@@ -226,7 +253,7 @@ fn lease_row(turn: &Turn<'_>, row: &Row<'_>) -> Result<LeaseRow, Failure> {
     let owner = match (row.get::<_, Option<String>>(2)?, row.get::<_, Option<String>>(3)?) {
         (Some(replica), Some(tenure)) => Some(Owner {
             replica: replica.parse().map_err(|error| damaged(&key, &error))?,
-            endpoint: row.get(8)?,
+            endpoint: row.get(9)?,
             tenure: tenure.parse().map_err(|error| damaged(&key, &error))?,
             remaining: turn.until(row.get(4)?),
         }),
@@ -239,6 +266,7 @@ fn lease_row(turn: &Turn<'_>, row: &Row<'_>) -> Result<LeaseRow, Failure> {
         floor: floor_of(&key, row.get(5)?)?,
         forgotten_at: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_millis),
         receipt: row.get(7)?,
+        paused_at: row.get::<_, Option<i64>>(8)?.map(Timestamp::from_millis),
         key,
     })
 }

@@ -1,4 +1,4 @@
--- The lease store's format 1. Times ending in `_boot_ms` are milliseconds of CLOCK_BOOTTIME of the boot that `meta` names,
+-- The lease store's format 2. Times ending in `_boot_ms` are milliseconds of CLOCK_BOOTTIME of the boot that `meta` names,
 -- those ending in `_wall_ms` are milliseconds since 1970-01-01T00:00:00Z.
 
 -- `format`: this number. `boot`: the machine's boot to which the boot times belong. `derivation_key`: its fingerprint.
@@ -8,6 +8,7 @@ CREATE TABLE meta (
 ) STRICT, WITHOUT ROWID;
 
 -- One row per tenant, for ever: a forgotten tenant's row stays and keeps the epoch rising.
+-- While paused_wall_ms is set nobody is given the lease, but to forget the tenant.
 CREATE TABLE lease (
     lease_key         TEXT    NOT NULL PRIMARY KEY,
     epoch             INTEGER NOT NULL CHECK (epoch >= 1),
@@ -18,6 +19,7 @@ CREATE TABLE lease (
     forgotten_wall_ms INTEGER,
     recheck_wall_ms   INTEGER,
     receipt           TEXT,
+    paused_wall_ms    INTEGER,
     CHECK ((owner IS NULL) = (tenure_id IS NULL)),
     CHECK ((forget_floor = 0) = (forgotten_wall_ms IS NULL)),
     CHECK (recheck_wall_ms IS NULL OR forget_floor > 0),

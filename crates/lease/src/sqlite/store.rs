@@ -120,9 +120,33 @@ impl LeaseStore for SqliteLeaseStore {
     ) -> Result<Acquisition, LeaseError> {
         let (key, replica) = (key.clone(), replica.clone());
         self.change(format!("acquire {key} for {replica}"), move |turn| {
-            leases::acquire(turn, &key, &replica, tenure, ttl)
+            leases::acquire(turn, &key, &replica, tenure, ttl, false)
         })
         .await
+    }
+
+    async fn acquire_to_forget(
+        &self,
+        key: &LeaseKey,
+        replica: &ReplicaId,
+        tenure: TenureId,
+        ttl: Duration,
+    ) -> Result<Acquisition, LeaseError> {
+        let (key, replica) = (key.clone(), replica.clone());
+        self.change(format!("acquire {key} for {replica}"), move |turn| {
+            leases::acquire(turn, &key, &replica, tenure, ttl, true)
+        })
+        .await
+    }
+
+    async fn pause(&self, key: &LeaseKey) -> Result<Option<bool>, LeaseError> {
+        let key = key.clone();
+        self.change(format!("pause {key}"), move |turn| leases::pause(turn, &key)).await
+    }
+
+    async fn resume(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
+        let key = key.clone();
+        self.change(format!("resume {key}"), move |turn| leases::resume(turn, &key)).await
     }
 
     async fn renew(&self, claims: &[Claim], ttl: Duration) -> Result<Vec<Renewal>, LeaseError> {

@@ -32,7 +32,7 @@ async fn a_held_tenant_names_its_holder() {
         Acquired::Refused(holder) => {
             assert_eq!((holder.replica.as_str(), holder.epoch), ("a", lease.epoch()));
         }
-        Acquired::Held(lease) => panic!("held twice: {lease:?}"),
+        other => panic!("held twice: {other:?}"),
     }
 }
 

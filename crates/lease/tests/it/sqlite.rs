@@ -10,7 +10,16 @@ use uuid::Uuid;
 
 use crate::stage::{SECOND, Stage, TTL, key, tenure_id};
 
-/// Format 1, as files that were made by it are: a change of this text is a new format.
+/// Format 2, as a new file is: a change of this text is a new format.
+const FORMAT_2_LEASE: &str = "CREATE TABLE lease ( lease_key TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL CHECK (epoch >= 1), \
+         owner TEXT, tenure_id TEXT, expires_boot_ms INTEGER NOT NULL, forget_floor INTEGER NOT NULL DEFAULT 0 \
+         CHECK (forget_floor BETWEEN 0 AND epoch), forgotten_wall_ms INTEGER, recheck_wall_ms INTEGER, \
+         receipt TEXT, paused_wall_ms INTEGER, CHECK ((owner IS NULL) = (tenure_id IS NULL)), \
+         CHECK ((forget_floor = 0) = (forgotten_wall_ms IS NULL)), \
+         CHECK (recheck_wall_ms IS NULL OR forget_floor > 0), CHECK (receipt IS NULL OR forget_floor > 0) ) \
+         STRICT, WITHOUT ROWID";
+
+/// Format 1, as files that were made by it are. Only the leases' table is another one since.
 const FORMAT_1: &[(&str, &str)] = &[
     (
         "lease",
@@ -46,32 +55,41 @@ fn code_of_opening(path: &Path) -> &'static str {
     reopen(path, &ManualClock::new(), "boot-1").unwrap_err().code().as_str()
 }
 
-#[test]
-fn the_format_is_pinned() {
-    let stage = Stage::new();
-    let file = Connection::open(&stage.path).unwrap();
+/// What the file is made of, a name and a text each.
+fn tables(file: &Connection) -> Vec<(String, String)> {
     let mut select =
         file.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();
-    let found: Vec<(String, String)> = select
+    select
         .query_map([], |row| {
             let sql: String = row.get(1)?;
             Ok((row.get(0)?, sql.split_whitespace().collect::<Vec<_>>().join(" ")))
         })
         .unwrap()
         .map(Result::unwrap)
-        .collect();
+        .collect()
+}
+
+#[test]
+fn the_format_is_pinned() {
+    let stage = Stage::new();
+    let file = Connection::open(&stage.path).unwrap();
+    let found = tables(&file);
     let found: Vec<(&str, &str)> = found.iter().map(|(name, sql)| (&**name, &**sql)).collect();
-    assert_eq!(found, FORMAT_1);
+    let format_2: Vec<_> = FORMAT_1
+        .iter()
+        .map(|(name, sql)| (*name, if *name == "lease" { FORMAT_2_LEASE } else { sql }))
+        .collect();
+    assert_eq!(found, format_2);
     let meta = |name: &str| -> String {
         file.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0)).unwrap()
     };
-    assert_eq!((meta("format").as_str(), meta("boot").as_str()), ("1", "boot-1"));
+    assert_eq!((meta("format").as_str(), meta("boot").as_str()), ("2", "boot-1"));
     let mode: String = file.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
 }
 
 #[tokio::test]
-async fn a_file_of_format_1_is_read() {
+async fn a_file_of_format_1_is_read_and_made_one_of_format_2() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("leases.db");
     let file = Connection::open(&path).unwrap();
@@ -95,16 +113,24 @@ async fn a_file_of_format_1_is_read() {
     assert_eq!((owner.replica.as_str(), owner.tenure, owner.remaining), ("a", tenure_id(1), 4 * SECOND));
     assert_eq!(owner.endpoint.as_deref(), Some("http://a:1"));
     assert_eq!(store.replicas().await.unwrap()[0].announcement.instance, Uuid::from_u128(7));
+    assert_eq!(row.paused_at, None);
+    assert_eq!(tables(&file), tables(&Connection::open(&Stage::new().path).unwrap()));
+    // A process of the older format that has it open goes on.
+    file.execute_batch("INSERT INTO lease (lease_key, epoch, expires_boot_ms) VALUES ('acme/u', 1, 0)")
+        .unwrap();
+    drop(store);
+    let again = reopen(&path, &ManualClock::new(), "boot-1").unwrap();
+    assert_eq!(again.pause(&key("acme/u")).await.unwrap(), Some(true), "made so once");
 }
 
 #[test]
 fn a_newer_format_is_refused_and_left_as_it_was() {
     let stage = Stage::new();
     let file = Connection::open(&stage.path).unwrap();
-    file.execute("UPDATE meta SET value = '2' WHERE name = 'format'", []).unwrap();
+    file.execute("UPDATE meta SET value = '3' WHERE name = 'format'", []).unwrap();
     let error = reopen(&stage.path, &stage.clock, "boot-2").unwrap_err();
     assert_eq!(error.code().as_str(), "format_too_new");
-    assert!(error.to_string().contains("format is 2"), "{error}");
+    assert!(error.to_string().contains("format is 3"), "{error}");
     let boot: String =
         file.query_row("SELECT value FROM meta WHERE name = 'boot'", [], |row| row.get(0)).unwrap();
     assert_eq!(boot, "boot-1");
@@ -156,7 +182,7 @@ async fn after_a_reboot_every_lease_has_run_out_and_no_replica_is_alive() {
     assert!(rebooted.replicas().await.unwrap().is_empty());
     match rebooted.acquire(&key("acme/t"), &replica, tenure_id(2), TTL).await.unwrap() {
         Acquisition::Granted(grant) => assert_eq!(grant.epoch, Epoch::new(2).unwrap()),
-        Acquisition::Held(holder) => panic!("{holder:?} is of another boot"),
+        other => panic!("{other:?} is of another boot"),
     }
 }
 
@@ -257,7 +283,7 @@ async fn an_inspection_tells_what_a_file_is_and_changes_nothing() {
     let stage = Stage::new();
     let inspect = || SqliteLeaseStore::inspect(&stage.path);
     let found = inspect().unwrap().unwrap();
-    assert_eq!((found.format, found.format_known, found.derivation_fingerprint), (1, 1, None));
+    assert_eq!((found.format, found.format_known, found.derivation_fingerprint), (2, 2, None));
     assert!(!found.is_of_this_boot, "the stage's boot is none of this machine's");
     assert!(!inspect().unwrap().unwrap().is_of_this_boot, "and stays so");
     stage.store.bind_derivation_key("f00d").await.unwrap();

@@ -46,7 +46,7 @@ impl Stage {
     pub(crate) async fn hold(&self, name: &str, replica: &str, tenure: u128) -> Arc<HeldLease> {
         match self.try_hold(name, replica, tenure).await {
             Acquired::Held(lease) => Arc::new(lease),
-            Acquired::Refused(holder) => panic!("{name} is held by {holder:?}"),
+            other => panic!("{name} is held by {other:?}"),
         }
     }
 }

@@ -74,6 +74,7 @@ impl Tenure {
                     floor: Floor::NONE,
                     forgotten_at: None,
                     receipt: None,
+                    paused_at: None,
                 };
                 Deed::Known(Answer::Row(Ok(Some(row))))
             }

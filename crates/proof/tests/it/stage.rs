@@ -99,7 +99,7 @@ impl Stage {
             leasehold_lease::Acquisition::Granted(grant) => {
                 Ok(Claim { key: key.clone(), replica, tenure, epoch: grant.epoch })
             }
-            leasehold_lease::Acquisition::Held(holder) => Err(format!("held by {}", holder.replica).into()),
+            other => Err(format!("not granted: {other:?}").into()),
         }
     }
 

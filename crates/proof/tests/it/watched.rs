@@ -141,6 +141,25 @@ impl LeaseStore for WatchedLeases {
         self.0.acquire(key, replica, tenure, ttl).await
     }
 
+    async fn acquire_to_forget(
+        &self,
+        key: &LeaseKey,
+        replica: &ReplicaId,
+        tenure: TenureId,
+        ttl: Duration,
+    ) -> Result<Acquisition, LeaseError> {
+        self.1.called(format_args!("acquire {key} to forget it"));
+        self.0.acquire_to_forget(key, replica, tenure, ttl).await
+    }
+
+    async fn pause(&self, key: &LeaseKey) -> Result<Option<bool>, LeaseError> {
+        self.0.pause(key).await
+    }
+
+    async fn resume(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
+        self.0.resume(key).await
+    }
+
     async fn renew(&self, claims: &[Claim], ttl: Duration) -> Result<Vec<Renewal>, LeaseError> {
         self.1.called("renew");
         self.0.renew(claims, ttl).await

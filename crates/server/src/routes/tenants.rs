@@ -98,7 +98,7 @@ pub(crate) struct TenantStatus {
     /// Calls into its ledger that are under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_flight: Option<u32>,
-    /// Whether it is paused on this replica.
+    /// Whether an operator holds it still: nobody opens it until it is resumed. False while it is open.
     paused: bool,
 }
 
@@ -113,7 +113,7 @@ impl App {
     pub(crate) fn status_of_open(&self, handle: &Handle) -> TenantStatus {
         let status = handle.status();
         TenantStatus {
-            paused: self.paused.contains(&status.key),
+            paused: false,
             key: status.key,
             state: TenantState::Open,
             epoch: status.epoch,
@@ -138,7 +138,7 @@ impl App {
         };
         let owner = row.owner.filter(|_| state == TenantState::Held);
         TenantStatus {
-            paused: self.paused.contains(&row.key),
+            paused: row.paused_at.is_some(),
             key: row.key,
             state,
             epoch: row.epoch,
@@ -273,9 +273,7 @@ pub(crate) async fn forget(
     // On its own task: a caller who hangs up does not stop a forget half-way.
     let work = async move {
         let _place = place;
-        let receipt = app.router.forget(&key).await?;
-        app.paused.resume(&key);
-        Ok::<_, Problem>(receipt)
+        app.router.forget(&key).await.map_err(Problem::from)
     };
     let receipt = tokio::spawn(work)
         .await

@@ -141,8 +141,8 @@ pub(crate) async fn abandon(State(app): State<AppState>, tenant: Tenant) -> Resu
     app.status(&tenant.key).await.map(|status| Answer(status).into_response())
 }
 
-/// Holds the tenant still on this replica: hands it off and does not open it again until it is resumed or the replica restarts; calls
-/// are answered 503 `paused` meanwhile. Other replicas may open it.
+/// Holds the tenant still: hands it off, and no replica opens it until it is resumed or forgotten, whoever restarts meanwhile. Calls
+/// are answered 503 `paused`. Where the handoff fails the tenant serves on and is not paused.
 #[utoipa::path(
     post,
     path = "/v1/orgs/{org}/tenants/{tenant}/pause",
@@ -150,7 +150,7 @@ pub(crate) async fn abandon(State(app): State<AppState>, tenant: Tenant) -> Resu
     tag = "operations",
     params(TenantPath),
     responses(
-        (status = 200, description = "Paused here", body = TenantStatus),
+        (status = 200, description = "Paused, and nobody has it open", body = TenantStatus),
         (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
@@ -158,24 +158,14 @@ pub(crate) async fn pause(
     State(app): State<AppState>,
     tenant: Tenant,
 ) -> Result<Answer<TenantStatus>, Problem> {
-    let key = &tenant.key;
-    if app.router.handle_of(key).is_none() {
-        app.row(key).await?;
-    }
-    // Paused first, so that nothing opens it between the handoff and the pause.
-    let newly = app.paused.pause(key)?;
-    match app.hand_off(key).await {
-        Ok(status) => Ok(Answer(status)),
-        Err(problem) => {
-            if newly {
-                app.paused.resume(key);
-            }
-            Err(problem)
-        }
-    }
+    // On its own task: a caller who hangs up leaves no tenant that serves on and is paused.
+    tokio::spawn(async move { app.pause(&tenant.key).await })
+        .await
+        .map_err(|_| Problem::internal("the pause ended unexpectedly").outcome_unknown())?
+        .map(Answer)
 }
 
-/// Lets a paused tenant be opened again on this replica. Resuming one that is not paused changes nothing.
+/// Lets a paused tenant be opened again, by any replica. Resuming one that is not paused changes nothing.
 #[utoipa::path(
     post,
     path = "/v1/orgs/{org}/tenants/{tenant}/resume",
@@ -183,16 +173,34 @@ pub(crate) async fn pause(
     tag = "operations",
     params(TenantPath),
     responses(
-        (status = 200, description = "Not paused here", body = TenantStatus),
+        (status = 200, description = "Not paused", body = TenantStatus),
         (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn resume(State(app): State<AppState>, tenant: Tenant) -> Result<Response, Problem> {
-    app.paused.resume(&tenant.key);
+    app.leases.resume(&tenant.key).await?;
     app.status(&tenant.key).await.map(|status| app.answer_status(status))
 }
 
 impl App {
+    /// Pauses a tenant by its row, and hands it off where this replica has it.
+    async fn pause(&self, key: &LeaseKey) -> Result<TenantStatus, Problem> {
+        if self.router.handle_of(key).is_none() {
+            // Somebody else's is not paused here: who has it pauses it, and hands it off.
+            self.held_elsewhere(key).await?;
+        }
+        // The row first, so that nobody opens it between the handoff and the pause.
+        let newly = self.leases.pause(key).await?.ok_or_else(|| Problem::unknown_tenant(key))?;
+        let problem = match self.hand_off(key).await {
+            Ok(status) => return Ok(status),
+            Err(problem) => problem,
+        };
+        if newly && let Err(error) = self.leases.resume(key).await {
+            tracing::warn!(%key, %error, "a tenant that could not be handed off stays paused: resume it, or pause it again");
+        }
+        Err(problem)
+    }
+
     /// Hands a tenant off where this replica has it, and says how it stands then.
     async fn hand_off(&self, key: &LeaseKey) -> Result<TenantStatus, Problem> {
         let Some(handle) = self.router.handle_of(key) else {

@@ -25,7 +25,6 @@ use crate::{
     config::BackendPair,
     forward::Forwarding,
     metrics::Metrics,
-    paused::Paused,
     stage::{LastHeard, StageCell},
 };
 
@@ -148,7 +147,6 @@ impl Service {
             stage: StageCell::default(),
             heard: LastHeard::default(),
             is_alone_with_its_id: is_embedded,
-            paused: Paused::new(limits.open_tenants_max),
             in_flight: Bound::new(
                 "requests are at work",
                 limits.in_flight_max,

@@ -50,7 +50,7 @@ impl LeaseFixture {
     async fn take(&self, name: &str, replica: &str, tenure: u128) -> Claim {
         match self.ask(name, replica, tenure).await {
             Acquisition::Granted(grant) => claim(name, replica, tenure, grant.epoch.get()),
-            Acquisition::Held(holder) => panic!("{name} is held by {holder:?}"),
+            other => panic!("{name} is held by {other:?}"),
         }
     }
 
@@ -141,11 +141,11 @@ pub async fn a_held_lease_tells_its_holder_and_stays_as_it_is(fixture: &LeaseFix
     fixture.store.announce(&said, TTL, false).await.expect("an announcement");
     fixture.advance(4 * SECOND).await;
     match fixture.ask("acme/t", "b", 2).await {
-        Acquisition::Granted(grant) => panic!("a held lease was granted: {grant:?}"),
         Acquisition::Held(Holder { replica, endpoint, epoch: at, remaining }) => {
             assert_eq!((replica.as_str(), endpoint.as_deref(), at), ("a", Some("http://a:1"), epoch(1)));
             assert!(remaining < TTL && near(remaining, 6 * SECOND), "{remaining:?}");
         }
+        other => panic!("a held lease was answered {other:?}"),
     }
     let row = fixture.row("acme/t").await;
     assert!(row.is_of(&holder));
@@ -280,6 +280,61 @@ pub async fn a_receipt_is_kept_until_the_next_forget(fixture: &LeaseFixture) {
     assert_eq!(fixture.row("acme/t").await.receipt.as_deref(), Some("{\"floor\":1}"));
     store.raise_floor(&next, TTL).await.expect("an answer");
     assert_eq!(fixture.row("acme/t").await.receipt, None);
+}
+
+/// A paused tenant is given to nobody, by no way into the store; its holder keeps it, and so does the row until it is resumed.
+pub async fn a_paused_tenant_is_given_to_nobody_until_it_is_resumed(fixture: &LeaseFixture) {
+    let store = &fixture.store;
+    assert_eq!(store.pause(&key("acme/t")).await.expect("an answer"), None, "nobody ever had it");
+    assert_eq!(fixture.another.read(&key("acme/t")).await.expect("a read"), None);
+    let mine = fixture.take("acme/t", "a", 1).await;
+    assert_eq!(store.pause(&mine.key).await.expect("an answer"), Some(true));
+    let since = fixture.row("acme/t").await.paused_at.expect("a pause");
+    fixture.advance(SECOND).await;
+    assert_eq!(
+        fixture.another.pause(&mine.key).await.expect("an answer"),
+        Some(false),
+        "it is paused already"
+    );
+    assert_eq!(fixture.row("acme/t").await.paused_at, Some(since), "since the first time");
+
+    assert_eq!(fixture.renew(std::slice::from_ref(&mine)).await, [Renewal::Granted], "its holder keeps it");
+    assert_eq!(fixture.ask("acme/t", "a", 1).await, granted(1), "and adopts what it was given");
+    assert!(matches!(fixture.ask("acme/t", "b", 2).await, Acquisition::Held(_)));
+    fixture.advance(TTL + SECOND).await;
+    assert_eq!(fixture.ask("acme/t", "b", 2).await, Acquisition::Paused { since }, "though it ran out");
+    assert!(store.release(&mine).await.expect("a release"));
+    for _ in 0..2 {
+        assert_eq!(fixture.ask("acme/t", "b", 2).await, Acquisition::Paused { since });
+    }
+    let row = fixture.row("acme/t").await;
+    assert_eq!((row.epoch, row.owner), (epoch(1), None), "a refusal changes nothing");
+
+    assert!(fixture.another.resume(&mine.key).await.expect("an answer"));
+    assert!(!store.resume(&mine.key).await.expect("an answer"), "it was resumed before");
+    assert!(!store.resume(&key("acme/none")).await.expect("an answer"));
+    assert_eq!(fixture.row("acme/t").await.paused_at, None);
+    assert_eq!(fixture.ask("acme/t", "b", 2).await, granted(2));
+}
+
+/// A paused tenant is acquired to be forgotten, and the pause ends with what it held still.
+pub async fn a_paused_tenant_is_forgotten_and_not_paused_afterwards(fixture: &LeaseFixture) {
+    let store = &fixture.store;
+    let old = fixture.take("acme/t", "a", 1).await;
+    store.pause(&old.key).await.expect("an answer");
+    let forgetter = "b".parse().expect("a replica id");
+    let asked = store.acquire_to_forget(&old.key, &forgetter, tenure_id(2), TTL).await.expect("an answer");
+    assert!(matches!(asked, Acquisition::Held(_)), "it is waited out all the same: {asked:?}");
+    assert!(store.release(&old).await.expect("a release"));
+    let asked = store.acquire_to_forget(&old.key, &forgetter, tenure_id(2), TTL).await.expect("an answer");
+    assert_eq!(asked, granted(2));
+    assert!(fixture.row("acme/t").await.paused_at.is_some(), "nothing is forgotten yet");
+    let mine = claim("acme/t", "b", 2, 2);
+    assert_eq!(store.raise_floor(&mine, TTL).await.expect("an answer"), Some(floor(2)));
+    assert_eq!(fixture.row("acme/t").await.paused_at, None);
+    assert!(store.release(&mine).await.expect("a release"));
+    let next = Grant { epoch: epoch(3), floor: floor(2) };
+    assert_eq!(fixture.ask("acme/t", "c", 3).await, Acquisition::Granted(next));
 }
 
 /// The epoch is advanced by the holder alone, past what it names and past itself.
@@ -428,7 +483,7 @@ pub async fn a_holder_that_said_nothing_has_no_endpoint(fixture: &LeaseFixture) 
     fixture.store.retire(&said.replica, said.instance).await.expect("an answer");
     match fixture.ask("acme/t", "b", 2).await {
         Acquisition::Held(holder) => assert_eq!((holder.replica.as_str(), holder.endpoint), ("a", None)),
-        Acquisition::Granted(grant) => panic!("a held lease was granted: {grant:?}"),
+        other => panic!("a held lease was answered {other:?}"),
     }
 }
 
@@ -510,6 +565,8 @@ macro_rules! lease_conformance {
             a_released_lease_is_free_at_once_and_its_epoch_is_used,
             the_floor_is_raised_by_the_holder_and_never_falls,
             a_receipt_is_kept_until_the_next_forget,
+            a_paused_tenant_is_given_to_nobody_until_it_is_resumed,
+            a_paused_tenant_is_forgotten_and_not_paused_afterwards,
             an_epoch_is_advanced_by_its_holder_and_only_rises,
             the_last_epoch_is_the_last,
             an_organization_is_listed_in_pages,

@@ -20,6 +20,7 @@ struct Row {
     expires: u64,
     floor: u64,
     receipt: Option<u64>,
+    is_paused: bool,
 }
 
 /// Replica and attempt.
@@ -30,6 +31,9 @@ type Remembered = (u64, u64, u64);
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Acquire(Holding),
+    AcquireToForget(Holding),
+    Pause,
+    Resume,
     Renew(Remembered),
     Release(Remembered),
     RaiseFloor(Remembered),
@@ -42,6 +46,7 @@ enum Call {
 enum Answer {
     Granted { epoch: u64, floor: u64 },
     Held { replica: u64, epoch: u64 },
+    Paused,
     Done(bool),
     Number(Option<u64>),
 }
@@ -55,17 +60,25 @@ impl Row {
     fn expect(&mut self, call: Call, now: u64) -> Answer {
         match call {
             Call::Pass(_) => Answer::Done(true),
-            Call::Acquire(who) => {
+            Call::Acquire(who) | Call::AcquireToForget(who) => {
                 match self.owner {
                     Some(owner) if owner == who => {}
                     Some((replica, _)) if now < self.expires => {
                         return Answer::Held { replica, epoch: self.epoch };
                     }
+                    _ if self.is_paused && matches!(call, Call::Acquire(_)) => return Answer::Paused,
                     _ => self.epoch += 1,
                 }
                 (self.owner, self.expires) = (Some(who), now + 10);
                 Answer::Granted { epoch: self.epoch, floor: self.floor }
             }
+            // A tenant that nobody ever had cannot be paused.
+            Call::Pause => {
+                let newly = !self.is_paused;
+                self.is_paused = self.epoch > 0;
+                Answer::Number((self.epoch > 0).then_some(newly.into()))
+            }
+            Call::Resume => Answer::Done(std::mem::take(&mut self.is_paused)),
             Call::Renew(claim) if self.is_of(claim) => {
                 self.expires = now + 10;
                 Answer::Done(true)
@@ -75,7 +88,7 @@ impl Row {
                 Answer::Done(true)
             }
             Call::RaiseFloor(claim) if self.is_of(claim) => {
-                (self.floor, self.receipt) = (self.epoch, None);
+                (self.floor, self.receipt, self.is_paused) = (self.epoch, None, false);
                 Answer::Number(Some(self.floor))
             }
             Call::StoreReceipt(claim, text) if self.is_of(claim) && self.floor == self.epoch => {
@@ -114,7 +127,10 @@ pub async fn any_sequence_of_calls_follows_the_rules(fixture: &LeaseFixture) {
             };
             assert_eq!(answer, expected, "{calls:?}");
             match (call, answer) {
-                (Call::Acquire((replica, attempt)), Answer::Granted { epoch, .. })
+                (
+                    Call::Acquire((replica, attempt)) | Call::AcquireToForget((replica, attempt)),
+                    Answer::Granted { epoch, .. },
+                )
                 | (Call::Advance((replica, attempt, _), _), Answer::Number(Some(epoch))) => {
                     grants.push((replica, attempt, epoch));
                 }
@@ -144,9 +160,14 @@ async fn perform(fixture: &LeaseFixture, key: &LeaseKey, call: Call, step: usize
     };
     match call {
         Call::Pass(_) => Answer::Done(true),
-        Call::Acquire((replica, attempt)) => {
-            let asked = store.acquire(key, &replica_id(replica), tenure_id(attempt), TTL).await;
+        Call::Acquire((replica, attempt)) | Call::AcquireToForget((replica, attempt)) => {
+            let (replica, tenure) = (replica_id(replica), tenure_id(attempt));
+            let asked = match call {
+                Call::AcquireToForget(_) => store.acquire_to_forget(key, &replica, tenure, TTL).await,
+                _ => store.acquire(key, &replica, tenure, TTL).await,
+            };
             match asked.expect("an acquisition") {
+                Acquisition::Paused { .. } => Answer::Paused,
                 Acquisition::Granted(Grant { epoch, floor }) => {
                     Answer::Granted { epoch: epoch.get(), floor: floor.get() }
                 }
@@ -155,6 +176,8 @@ async fn perform(fixture: &LeaseFixture, key: &LeaseKey, call: Call, step: usize
                 }
             }
         }
+        Call::Pause => Answer::Number(store.pause(key).await.expect("a pause").map(u64::from)),
+        Call::Resume => Answer::Done(store.resume(key).await.expect("a resume")),
         Call::Renew(held) => {
             let answers = store.renew(&[claim(held)], TTL).await.expect("a renewal");
             Answer::Done(answers == [Renewal::Granted])
@@ -185,6 +208,7 @@ fn shown(row: &LeaseRow, expires: u64) -> Row {
         expires,
         floor: row.floor.get(),
         receipt: row.receipt.as_ref().map(|text| text.parse().expect("a receipt of ours")),
+        is_paused: row.paused_at.is_some(),
     }
 }
 
@@ -220,13 +244,16 @@ impl Chance {
         let last = grants.len() as u64 - 1;
         let back = if self.below(4) == 0 { self.below(last + 1) } else { 0 };
         let held = grants[usize::try_from(last - back).expect("an index")];
-        match self.below(12) {
+        match self.below(16) {
             0..=3 => Call::Acquire((self.below(3), self.below(4))),
             4 | 5 => Call::Renew(held),
             6 => Call::Release(held),
             7 => Call::RaiseFloor(held),
             8 => Call::StoreReceipt(held, self.below(100)),
             9 => Call::Advance(held, held.2 + self.below(4)),
+            10 => Call::AcquireToForget((self.below(3), self.below(4))),
+            11 => Call::Pause,
+            12 | 13 => Call::Resume,
             // 5 or 11 tenths: never on the edge of a lease's end.
             _ => Call::Pass(5 + 6 * self.below(2)),
         }

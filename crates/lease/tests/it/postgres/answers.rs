@@ -29,6 +29,12 @@ enum Call {
     AcquireReleased,
     AcquireExpired,
     AcquireHeld,
+    AcquirePaused,
+    AcquireToForget,
+    Pause,
+    PauseAgain,
+    PauseUnknown,
+    Resume,
     Renew,
     RenewRefused,
     Release,
@@ -82,6 +88,12 @@ const CALLS: &[Expected] = &[
     call(Call::AcquireReleased, &["acquire"], Some(0), TAKEN_OVER, TAKEN_OVER),
     call(Call::AcquireExpired, &["acquire"], Some(0), TAKEN_OVER, TAKEN_OVER),
     call(Call::AcquireHeld, &["acquire", "read"], None, "held by other at 1", "held by other at 1"),
+    call(Call::AcquirePaused, &["acquire", "read"], None, "paused", "paused"),
+    call(Call::AcquireToForget, &["acquire"], Some(0), TAKEN_OVER, TAKEN_OVER),
+    call(Call::Pause, &["pause"], Some(0), "Some(true)", "Some(false)"),
+    call(Call::PauseAgain, &["pause", "read"], None, "Some(false)", "Some(false)"),
+    call(Call::PauseUnknown, &["pause", "read"], None, "None", "None"),
+    call(Call::Resume, &["resume"], Some(0), "true", "false"),
     call(Call::Renew, &["renew"], Some(0), "[Granted]", "[Granted]"),
     call(Call::RenewRefused, &["renew"], None, "[Refused]", "[Refused]"),
     call(Call::Release, &["release"], Some(0), "true", "false"),
@@ -138,9 +150,14 @@ impl Call {
             beside.announce(&announcement(instance), LONG, false).await.unwrap();
         };
         match self {
-            Self::AcquireNew | Self::AnnounceNew | Self::BindNew | Self::Connect => {}
+            Self::AcquireNew | Self::PauseUnknown | Self::AnnounceNew | Self::BindNew | Self::Connect => {}
             Self::AcquireReleased => {
                 take("other").await;
+                assert!(beside.release(&claim("other")).await.unwrap());
+            }
+            Self::AcquirePaused | Self::AcquireToForget | Self::PauseAgain | Self::Resume => {
+                take("other").await;
+                beside.pause(&key("acme/t")).await.unwrap();
                 assert!(beside.release(&claim("other")).await.unwrap());
             }
             Self::AcquireExpired => {
@@ -148,7 +165,13 @@ impl Call {
                 schema.advance(TTL).await;
             }
             Self::AcquireHeld | Self::RenewRefused | Self::AdvanceRefused => take("other").await,
-            Self::Renew | Self::Release | Self::RaiseFloor | Self::AdvanceEpoch | Self::Read | Self::List => {
+            Self::Pause
+            | Self::Renew
+            | Self::Release
+            | Self::RaiseFloor
+            | Self::AdvanceEpoch
+            | Self::Read
+            | Self::List => {
                 take("mine").await;
             }
             Self::StoreReceipt | Self::DueRechecks | Self::ScheduleRecheck => {
@@ -165,8 +188,18 @@ impl Call {
     async fn make(self, store: &PostgresLeaseStore, recheck: Option<&Recheck>) -> Result<String, LeaseError> {
         let (wanted, mine) = (key("acme/t"), claim("mine"));
         Ok(match self {
-            Self::AcquireNew | Self::AcquireReleased | Self::AcquireExpired | Self::AcquireHeld => {
-                let asked = store.acquire(&wanted, &mine.replica, tenure_id(2), TTL).await?;
+            Self::AcquireNew
+            | Self::AcquireReleased
+            | Self::AcquireExpired
+            | Self::AcquireHeld
+            | Self::AcquirePaused
+            | Self::AcquireToForget => {
+                let asked = match self {
+                    Self::AcquireToForget => {
+                        store.acquire_to_forget(&wanted, &mine.replica, tenure_id(2), TTL).await?
+                    }
+                    _ => store.acquire(&wanted, &mine.replica, tenure_id(2), TTL).await?,
+                };
                 match asked {
                     leasehold_lease::Acquisition::Granted(grant) => {
                         format!("Granted(Grant {{ epoch: {}, floor: {} }})", grant.epoch, grant.floor.get())
@@ -174,8 +207,13 @@ impl Call {
                     leasehold_lease::Acquisition::Held(holder) => {
                         format!("held by {} at {}", holder.replica, holder.epoch)
                     }
+                    leasehold_lease::Acquisition::Paused { .. } => "paused".into(),
                 }
             }
+            Self::Pause | Self::PauseAgain | Self::PauseUnknown => {
+                format!("{:?}", store.pause(&wanted).await?)
+            }
+            Self::Resume => store.resume(&wanted).await?.to_string(),
             Self::Renew | Self::RenewRefused => format!("{:?}", store.renew(&[mine], LONG).await?),
             Self::Release => store.release(&mine).await?.to_string(),
             Self::RaiseFloor => {
@@ -217,12 +255,13 @@ async fn rows(schema: &Schema, exact: bool) -> String {
     };
     let sql = format!(
         "SELECT coalesce(string_agg(line, ';' ORDER BY line), '') FROM (
-             SELECT concat_ws('|', lease_key, epoch, owner, tenure_id, {}, forget_floor, {}, {}, receipt) FROM @.lease
+             SELECT concat_ws('|', lease_key, epoch, owner, tenure_id, {}, forget_floor, {}, {}, receipt, {}) FROM @.lease
              UNION ALL SELECT concat_ws('|', replica_id, instance, endpoint, draining, open_tenants, {}) FROM @.replica
              UNION ALL SELECT concat_ws('|', name, value) FROM @.settings) AS all_rows (line)",
         time("expires_at"),
         time("forgotten_at"),
         time("recheck_at"),
+        time("paused_at"),
         time("seen_at"),
     );
     schema.admin.query_one(&sql.replace('@', schema.name()), &[]).await.unwrap().get(0)
@@ -338,7 +377,7 @@ async fn lose_every_answer_of_a_migration(way: Way) {
         let lost = proxy.plan(Cue::request("").after(exchanges), Fault::LoseAnswer);
         let migrated = PostgresLeaseStore::migrate(&options).await;
         if !lost.is_met() {
-            assert_eq!(migrated.unwrap().applied, ["V1__lease"]);
+            assert_eq!(migrated.unwrap().applied, ["V1__lease", "V2__pause"]);
             break;
         }
         let error = migrated.unwrap_err();

@@ -18,7 +18,7 @@ pub(super) async fn take(store: &PostgresLeaseStore, name: &str) -> Claim {
         Acquisition::Granted(grant) => {
             Claim { key: key(name), replica, tenure: tenure_id(1), epoch: grant.epoch }
         }
-        Acquisition::Held(holder) => panic!("{name} is held by {holder:?}"),
+        other => panic!("{name} is held by {other:?}"),
     }
 }
 

@@ -69,6 +69,8 @@ async fn the_documented_grants_are_enough_for_every_call() {
     let epoch = store.advance_epoch(&claim, claim.epoch).await.unwrap().unwrap();
     let claim = Claim { epoch, ..claim };
     store.raise_floor(&claim, Duration::ZERO).await.unwrap().unwrap();
+    assert_eq!(store.pause(&lease_key).await.unwrap(), Some(true));
+    assert!(store.resume(&lease_key).await.unwrap());
     assert!(store.store_receipt(&claim, "{}").await.unwrap());
     let due = store.due_rechecks(1).await.unwrap().pop().unwrap();
     assert!(store.schedule_recheck(&due, None).await.unwrap());
@@ -123,7 +125,7 @@ async fn an_administrators_schema_is_filled_by_its_owner() {
     let error = PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap_err();
     assert!(matches!(error, LeaseError::Denied { .. }), "it may not make a schema: {error:?}");
     role.schema.run(&format!("CREATE SCHEMA @ AUTHORIZATION {}", role.name)).await;
-    assert_eq!(PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap().applied.len(), 1);
+    assert_eq!(PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap().applied.len(), 2);
     PostgresLeaseStore::connect(role.options(PASSWORD)).await.unwrap();
     role.end().await;
 }

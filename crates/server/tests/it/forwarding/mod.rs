@@ -4,5 +4,6 @@ mod faults;
 mod fleet;
 mod marks;
 mod moving;
+mod pausing;
 mod routes;
 mod streams;

@@ -91,7 +91,7 @@ impl Stage {
             Acquisition::Granted(grant) => {
                 (Claim { key: self.key.clone(), replica, tenure, epoch: grant.epoch }, grant.floor)
             }
-            Acquisition::Held(holder) => panic!("held by {holder:?}"),
+            other => panic!("held by {other:?}"),
         }
     }
 

@@ -141,7 +141,7 @@ async fn hold<P: Pair>(fleet: &Fleet<P>, replica: &Replica, key: &LeaseKey) -> H
     .expect("the lease store answers");
     match acquired {
         Acquired::Held(lease) => lease,
-        Acquired::Refused(holder) => panic!("{} holds it", holder.replica),
+        other => panic!("not acquired: {other:?}"),
     }
 }
 
