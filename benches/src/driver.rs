@@ -29,6 +29,43 @@ impl Load {
     }
 }
 
+/// A connection that is kept, for one request after the other.
+#[derive(Debug)]
+pub struct Connection(http1::SendRequest<Full<Bytes>>);
+
+impl Connection {
+    /// Connects.
+    pub async fn open(addr: SocketAddr) -> Result<Self, BenchError> {
+        let stream = TcpStream::connect(addr).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self(sender))
+    }
+
+    /// Asks for `path`, and answers the status and the body.
+    pub async fn get(&mut self, path: &str) -> Result<(u16, Vec<u8>), BenchError> {
+        self.send(Method::GET, path, Bytes::new()).await
+    }
+
+    /// Posts a JSON text to `path`.
+    pub async fn post(&mut self, path: &str, body: &str) -> Result<(u16, Vec<u8>), BenchError> {
+        self.send(Method::POST, path, Bytes::copy_from_slice(body.as_bytes())).await
+    }
+
+    async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<(u16, Vec<u8>), BenchError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "127.0.0.1")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(body))?;
+        let answer = self.0.send_request(request).await?;
+        let status = answer.status().as_u16();
+        Ok((status, answer.into_body().collect().await?.to_bytes().to_vec()))
+    }
+}
+
 /// Posts `body` to `path` at `addr` over and over, on `connections` connections, for `length`. Any answer that is no success ends it
 /// with an error.
 pub async fn drive(
@@ -43,23 +80,13 @@ pub async fn drive(
     for _ in 0..connections {
         let path = path.to_owned();
         at_work.spawn(async move {
-            let stream = TcpStream::connect(addr).await?;
-            stream.set_nodelay(true)?;
-            let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-            tokio::spawn(connection);
+            let mut connection = Connection::open(addr).await?;
             let mut answers = Vec::new();
             while watch.read() < length {
-                let request = Request::builder()
-                    .method(Method::POST)
-                    .uri(&path)
-                    .header(header::HOST, "127.0.0.1")
-                    .header(header::CONTENT_TYPE, "application/json")
-                    .body(Full::new(Bytes::from_static(body.as_bytes())))?;
                 let asked = Stopwatch::start();
-                let answer = sender.send_request(request).await?;
-                let status = answer.status();
-                let text = answer.into_body().collect().await?.to_bytes();
-                if !status.is_success() {
+                let (status, text) =
+                    connection.send(Method::POST, &path, Bytes::from_static(body.as_bytes())).await?;
+                if !(200..300).contains(&status) {
                     return Err(BenchError::from(format!("{status}: {}", String::from_utf8_lossy(&text))));
                 }
                 answers.push(asked.read());

@@ -9,7 +9,7 @@ mod replica;
 mod table;
 mod timing;
 
-pub use driver::{Load, drive};
+pub use driver::{Connection, Load, drive};
 pub use process::{Usage, usage_of};
 pub use raw::RawLedger;
 pub use relay::{Relay, Relayed};

@@ -66,6 +66,8 @@ pub(crate) struct Metrics {
     released: Family<FlushedLabel, Counter>,
     pub(crate) handoffs_failed: Counter,
     drain_timeouts: Counter,
+    write_gap_seconds: Histogram,
+    handoff_closed_seconds: Histogram,
     snapshots: Counter,
     snapshots_failed: Family<CodeLabel, Counter>,
     snapshot_bytes: Counter,
@@ -110,6 +112,8 @@ impl Metrics {
             released: Family::default(),
             handoffs_failed: Counter::default(),
             drain_timeouts: Counter::default(),
+            write_gap_seconds: seconds(),
+            handoff_closed_seconds: seconds(),
             snapshots: Counter::default(),
             snapshots_failed: Family::default(),
             snapshot_bytes: Counter::default(),
@@ -174,6 +178,18 @@ impl Metrics {
             "Handoffs that gave up waiting for work",
             metrics.drain_timeouts.clone(),
         );
+        registry.register_with_unit(
+            "move_write_gap",
+            "Moves to a replica that was named: time from the last moment at which this replica could acknowledge a write until the other one said that it serves",
+            Unit::Seconds,
+            metrics.write_gap_seconds.clone(),
+        );
+        registry.register_with_unit(
+            "handoff_closed",
+            "Handoffs: time from the last moment at which this replica could acknowledge a write until the lease was free",
+            Unit::Seconds,
+            metrics.handoff_closed_seconds.clone(),
+        );
         registry.register("snapshots_published", "Published snapshots", metrics.snapshots.clone());
         registry.register("snapshots_failed", "Failed uploads", metrics.snapshots_failed.clone());
         registry.register("snapshot_uploaded_bytes", "Uploaded bytes", metrics.snapshot_bytes.clone());
@@ -208,6 +224,11 @@ impl Metrics {
         self.request_seconds.get_or_create(&RouteLabels { method, route }).observe(took.as_secs_f64());
     }
 
+    /// Counts a move that is complete (decision 0037).
+    pub(crate) fn moved(&self, gap: Duration) {
+        self.write_gap_seconds.observe(gap.as_secs_f64());
+    }
+
     /// Counts what the router tells.
     pub(crate) fn observe(&self, event: &TenureEvent) {
         match event {
@@ -225,7 +246,10 @@ impl Metrics {
                 self.snapshots_failed.get_or_create(&CodeLabel { code: code.as_str() }).inc();
             }
             TenureEvent::DrainTimeout { .. } => _ = self.drain_timeouts.inc(),
-            TenureEvent::Released { flushed, .. } => {
+            TenureEvent::Released { flushed, closed_for, .. } => {
+                if let Some(closed_for) = closed_for {
+                    self.handoff_closed_seconds.observe(closed_for.as_secs_f64());
+                }
                 let flushed = if *flushed { "true" } else { "false" };
                 self.released.get_or_create(&FlushedLabel { flushed }).inc();
             }

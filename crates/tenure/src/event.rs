@@ -81,6 +81,14 @@ pub enum TenureEvent {
         /// How many calls were still running.
         in_flight: u32,
     },
+    /// A handoff has closed the gate to every call, the work that it waited for has ended: nothing is acknowledged from here on, unless
+    /// the flush fails.
+    GateClosed {
+        /// The tenant.
+        key: LeaseKey,
+        /// The tenure's epoch.
+        epoch: Epoch,
+    },
     /// The lease was handed back; the tenure is over.
     Released {
         /// The tenant.
@@ -89,6 +97,8 @@ pub enum TenureEvent {
         epoch: Epoch,
         /// Whether everything acknowledged is in the store.
         flushed: bool,
+        /// After a handoff: how long ago the gate had been closed to every call, by this replica's own clock.
+        closed_for: Option<Duration>,
     },
     /// What is dead or superseded was deleted.
     Swept {
@@ -134,6 +144,7 @@ impl TenureEvent {
             Self::SnapshotPublished { .. } => "snapshot_published",
             Self::SnapshotFailed { .. } => "snapshot_failed",
             Self::DrainTimeout { .. } => "drain_timeout",
+            Self::GateClosed { .. } => "gate_closed",
             Self::Released { .. } => "released",
             Self::Swept { .. } => "swept",
             Self::SweepFailed { .. } => "sweep_failed",
@@ -153,6 +164,7 @@ impl TenureEvent {
             | Self::SnapshotPublished { key, .. }
             | Self::SnapshotFailed { key, .. }
             | Self::DrainTimeout { key, .. }
+            | Self::GateClosed { key, .. }
             | Self::Released { key, .. }
             | Self::Swept { key, .. }
             | Self::SweepFailed { key, .. }
@@ -172,6 +184,7 @@ impl TenureEvent {
             | Self::SnapshotPublished { epoch, .. }
             | Self::SnapshotFailed { epoch, .. }
             | Self::DrainTimeout { epoch, .. }
+            | Self::GateClosed { epoch, .. }
             | Self::Released { epoch, .. }
             | Self::Swept { epoch, .. }
             | Self::SweepFailed { epoch, .. }
@@ -188,7 +201,10 @@ impl TenureEvent {
                 tracing::debug!(%key, %epoch, %number, %position, bytes, ?took, "{name}");
             }
             Self::Swept { objects, bytes, .. } => tracing::debug!(%key, %epoch, objects, bytes, "{name}"),
-            Self::Released { flushed, .. } => tracing::info!(%key, %epoch, flushed, "{name}"),
+            Self::GateClosed { .. } => tracing::debug!(%key, %epoch, "{name}"),
+            Self::Released { flushed, closed_for, .. } => {
+                tracing::info!(%key, %epoch, flushed, ?closed_for, "{name}");
+            }
             Self::Forgotten { receipt, .. } => {
                 tracing::info!(%key, %epoch, floor = %receipt.floor, objects = receipt.objects_deleted, "{name}");
             }

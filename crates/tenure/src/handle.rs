@@ -9,7 +9,7 @@ use std::{
 
 use leasehold_ledger::{Appended, NewEvent, View};
 use leasehold_snapshot::{Published, Receipt};
-use leasehold_types::{Epoch, Floor, LeaseKey, Position, Refusal};
+use leasehold_types::{Epoch, Floor, LeaseKey, Moment, Position, Refusal};
 use tokio::sync::watch;
 
 use crate::{
@@ -186,6 +186,13 @@ impl Handle {
         let (told, wait) = ask(&self.tenure.key);
         self.tenure.ask(Event::HandoffAsked, Some(Asker::Handoff(told)));
         wait
+    }
+
+    /// When a handoff last closed the gate to every call, by this replica's clock: nothing was acknowledged after it, unless its flush
+    /// failed. `None`: no handoff came so far.
+    #[must_use]
+    pub fn closed_at(&self) -> Option<Moment> {
+        self.tenure.closed_at()
     }
 
     /// Hands the lease back at once, without an upload and without waiting for work. What was not published is kept on the local disk for an

@@ -275,6 +275,7 @@ impl Next {
             return;
         }
         self.state.phase = Phase::Flushing;
+        self.tell(Notice::GateClosed);
         if self.state.upload == Upload::Idle {
             self.flush_or_release(dirty);
         }

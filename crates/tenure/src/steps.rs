@@ -156,6 +156,9 @@ impl Tenure {
     fn prepare(&self, inner: &mut Inner, effect: Effect, cause: &Cause) {
         match effect {
             Effect::Tell(notice) => {
+                if notice == Notice::GateClosed {
+                    self.note_closed();
+                }
                 if let Some(event) = self.event(notice, cause) {
                     inner.outbox.push_back(Deed::Tell(event));
                 }
@@ -237,7 +240,12 @@ impl Tenure {
             Notice::DrainTimeout => {
                 TenureEvent::DrainTimeout { key, epoch, in_flight: self.gate.in_flight() }
             }
-            Notice::Released { flushed } => TenureEvent::Released { key, epoch, flushed },
+            Notice::GateClosed => TenureEvent::GateClosed { key, epoch },
+            Notice::Released { flushed } => {
+                let closed_at = self.closed_at().filter(|_| flushed);
+                let closed_for = closed_at.map(|closed_at| self.now().since(closed_at));
+                TenureEvent::Released { key, epoch, flushed, closed_for }
+            }
             Notice::SnapshotPublished => {
                 let (published, took) = cause.published.clone()?;
                 TenureEvent::SnapshotPublished {

@@ -72,6 +72,8 @@ pub(crate) struct Tenure {
     pub(crate) floor_met: AtomicU64,
     /// Nanoseconds of the moment at which the last renewal left that was granted.
     pub(crate) granted_at: AtomicU64,
+    /// Nanoseconds of the moment at which a handoff last closed the gate to every call; 0: none did. Set by the step.
+    closed_at: AtomicU64,
     /// Set while the snapshot store is asked about a lapsed lease.
     pub(crate) checking: AtomicBool,
     /// Set by [`Effect::Salvage`], heeded by the release that follows.
@@ -112,6 +114,7 @@ impl Tenure {
             failed_uploads: AtomicU32::new(0),
             floor_met: AtomicU64::new(0),
             granted_at: AtomicU64::new(0),
+            closed_at: AtomicU64::new(0),
             checking: AtomicBool::new(false),
             salvage_first: AtomicBool::new(false),
             sweep_failed: AtomicBool::new(false),
@@ -145,6 +148,17 @@ impl Tenure {
 
     pub(crate) fn now(&self) -> Moment {
         self.shared.backends.clock.now()
+    }
+
+    /// Notes that the gate is closed to every call.
+    pub(crate) fn note_closed(&self) {
+        self.closed_at.store(self.now().as_nanos(), Ordering::Release);
+    }
+
+    /// When a handoff last closed the gate to every call.
+    pub(crate) fn closed_at(&self) -> Option<Moment> {
+        let nanos = self.closed_at.load(Ordering::Acquire);
+        (nanos > 0).then(|| Moment::from_nanos(nanos))
     }
 
     pub(crate) fn refused(&self, refusal: Refusal) -> TenureError {

@@ -196,6 +196,8 @@ pub enum Notice {
     SnapshotFailed,
     /// A handoff gave up waiting for work.
     DrainTimeout,
+    /// A handoff has closed the gate to every call: nothing is acknowledged from here on, unless the flush fails.
+    GateClosed,
     /// The lease was handed back.
     Released {
         /// Whether everything acknowledged is in the store.

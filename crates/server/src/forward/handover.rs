@@ -60,8 +60,10 @@ async fn over(app: &App, key: &LeaseKey, taker: &Owner) -> Result<Value, Problem
     let Some(_on_its_way) = forwarding.on_their_way.begin(key) else {
         return Err(Problem::new(ErrorCode::Draining, format!("{key} is being handed over already")).of(key));
     };
+    let mut closed_at = None;
     if let Some(handle) = app.router.handle_of(key) {
         app.hand_off_open(&handle).await?;
+        closed_at = handle.closed_at();
     }
     let failed = |detail: String| {
         Problem::new(
@@ -90,6 +92,9 @@ async fn over(app: &App, key: &LeaseKey, taker: &Owner) -> Result<Value, Problem
     };
     match asked {
         Ok((StatusCode::OK, body)) => {
+            if let Some(closed_at) = closed_at {
+                app.metrics.moved(app.clock.now().since(closed_at));
+            }
             serde_json::from_slice(&body).map_err(|_| failed("gave no status".to_owned()))
         }
         Ok((status, body)) => {

@@ -38,6 +38,8 @@ async fn metrics_count_what_happens_and_name_no_tenant() {
         "leasehold_tenants_forgotten_total 1",
         "leasehold_unflushed_bytes 0",
         "leasehold_unpublished_age_max_seconds 0.0",
+        "leasehold_handoff_closed_seconds_count 1",
+        "leasehold_move_write_gap_seconds_count 0",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }

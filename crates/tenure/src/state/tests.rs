@@ -88,6 +88,8 @@ struct Driven {
     checking: bool,
     /// Who waits, by what for.
     waiting: BTreeMap<&'static str, u32>,
+    /// Whether a handoff has told that the gate is closed, since the tenant last served.
+    closed: bool,
     ended: u32,
     released: u32,
     forgets_begun: u32,
@@ -123,6 +125,7 @@ impl Driven {
             releasing: None,
             checking: false,
             waiting: BTreeMap::new(),
+            closed: false,
             ended: 0,
             released: 0,
             forgets_begun: 0,
@@ -247,7 +250,14 @@ impl Driven {
                 }
                 self.waiting.remove(name(waiter));
             }
-            Effect::Tell(Notice::Released { .. }) => self.released += 1,
+            Effect::Tell(Notice::GateClosed) => {
+                assert_eq!(before.phase, Phase::Draining, "told once for each drain that ended");
+                self.closed = true;
+            }
+            Effect::Tell(Notice::Released { flushed }) => {
+                assert!(!flushed || self.closed, "what was flushed was closed before");
+                self.released += 1;
+            }
             Effect::Tell(Notice::Forgotten) => assert!(self.state.floor_raised),
             Effect::End => self.ended += 1,
             Effect::ExtendDeadline => {
@@ -257,7 +267,7 @@ impl Driven {
         }
     }
 
-    fn invariants(&self, before: State, event: Event) {
+    fn invariants(&mut self, before: State, event: Event) {
         let state = self.state;
         let lets_in = state.refusal().is_none();
         assert_eq!(lets_in, state.phase == Phase::Serving && state.lease == LeaseState::Held);
@@ -265,6 +275,10 @@ impl Driven {
         assert!(self.ended <= 1 && self.released <= 1 && self.forgets_begun <= 1);
         assert_eq!(self.ended == 1, state.phase == Phase::Released);
         assert_eq!(state.releasing, self.releasing.is_some());
+        if state.phase == Phase::Serving {
+            self.closed = false;
+        }
+        assert!(self.closed || state.phase != Phase::Flushing, "nobody was told that the gate is closed");
         if before.floor_raised {
             assert!(matches!(state.phase, Phase::Forgetting | Phase::Released), "{event:?} undid a forget");
         }

@@ -95,11 +95,20 @@ async fn a_tenant_is_handed_to_the_replica_that_is_named() {
         assert_eq!((&status["state"], &status["owner"]), (&json!("open"), &json!(to)), "{status}");
         assert_eq!((&status["endpoint"], &status["epoch"]), (&json!(url), &json!(epoch)));
     }
+    for replica in [&a, &b, &c] {
+        assert_eq!(
+            replica.metric("leasehold_move_write_gap_seconds_count").await,
+            1,
+            "each of them gave it away once"
+        );
+        assert_eq!(replica.metric("leasehold_handoff_closed_seconds_count").await, 1);
+    }
     let again = a.post_json(&handoff, &json!({ "to": "dev-1" })).await.ok(200);
     assert_eq!(again["epoch"], 4, "who has it keeps it");
     // Nobody has it: it is opened there.
     a.post(&handoff).await.ok(200);
     assert_eq!(b.post_json(&handoff, &json!({ "to": "dev-3" })).await.ok(200)["epoch"], 5);
+    assert_eq!(a.metric("leasehold_move_write_gap_seconds_count").await, 1, "nobody served it before");
     assert_eq!(a.kinds(TENANT).await, ["1"]);
 
     b.post("/v1/drain").await.ok(200);
