@@ -16,6 +16,8 @@ pub(crate) enum AskError {
     NotSent(String),
     /// It may have the request.
     Lost(String),
+    /// It may have the request, and lost the tenant before it answered.
+    Gone,
     /// It did not answer in time, and may have the request.
     Late,
 }

@@ -22,6 +22,7 @@ use super::{
     kept::Kept,
     relay::{Relaying, relayed},
     verdict::may_tell,
+    vigil,
 };
 use crate::{
     app::{App, PARKED_WAIT_MAX, PARKED_WAIT_MIN},
@@ -198,10 +199,19 @@ impl<'a> Errand<'a> {
         };
         let Some(body) = self.kept.reader() else { return Step::Again };
         let (timer, time_max) = (Arc::clone(&self.app.timer), self.time_max());
+        let (app, key) = (self.app, self.key.clone());
         let asked = tokio::select! {
             biased;
             answered = self.ask(owner, body) => answered,
             () = timer.sleep(time_max) => Err(AskError::Late),
+            () = vigil::until_gone(app, &key, owner) => Err(AskError::Gone),
+        };
+        // A body of which no byte was asked for is whole here still.
+        let asked = match asked {
+            Err(AskError::Gone) if self.kept.is_untouched() => {
+                Err(AskError::NotSent("its lease ran out before it took anything".to_owned()))
+            }
+            asked => asked,
         };
         match asked {
             Ok(response) => self.judge(owner, response, place, is_stream).await,
@@ -324,6 +334,9 @@ impl<'a> Errand<'a> {
         let (code, outcome, said) = match error {
             AskError::NotSent(said) => (ErrorCode::OwnerUnreachable, Forwarded::Unreachable, said.as_str()),
             AskError::Lost(said) => (ErrorCode::OwnerUnreachable, Forwarded::Lost, said.as_str()),
+            AskError::Gone => {
+                (ErrorCode::OwnerUnreachable, Forwarded::Lost, "its lease ended before it answered")
+            }
             AskError::Late => (ErrorCode::Timeout, Forwarded::Late, "no answer in time"),
         };
         self.app.metrics.forward.forwarded(outcome);
@@ -334,7 +347,7 @@ impl<'a> Errand<'a> {
             self.unreachable.push(owner.replica.clone());
         } else if !self.reads() {
             problem = problem.outcome_unknown();
-            if !matches!(error, AskError::Lost(_)) || !self.is_keyed() {
+            if matches!(error, AskError::Late) || !self.is_keyed() {
                 return Step::Answer(problem.into_response());
             }
             self.may_have_executed = true;

@@ -28,6 +28,8 @@ struct Source {
     has_ended: bool,
     /// Counts the attempts: only the latest one reads.
     attempt: u64,
+    /// Whether the latest attempt was asked for any of it.
+    is_touched: bool,
 }
 
 /// What one attempt reads: what was kept first, then what still comes.
@@ -42,8 +44,17 @@ struct Reader {
 impl Kept {
     pub(crate) fn new(body: Body, bytes_max: usize) -> Self {
         let (hint, has_ended) = (body.size_hint(), body.is_end_stream());
-        let (pieces, len, is_lost, attempt) = (Vec::new(), 0, false, 0);
-        Self(Arc::new(Mutex::new(Source { body, hint, bytes_max, pieces, len, is_lost, has_ended, attempt })))
+        Self(Arc::new(Mutex::new(Source {
+            body,
+            hint,
+            bytes_max,
+            pieces: Vec::new(),
+            len: 0,
+            is_lost: false,
+            has_ended,
+            attempt: 0,
+            is_touched: false,
+        })))
     }
 
     /// Whether all of it is known to be within the bound.
@@ -59,6 +70,7 @@ impl Kept {
             return None;
         }
         source.attempt += 1;
+        source.is_touched = false;
         let reader = Reader {
             attempt: source.attempt,
             at: 0,
@@ -72,6 +84,13 @@ impl Kept {
     /// Whether too much of it has passed to be sent again.
     pub(crate) fn is_lost(&self) -> bool {
         lock(&self.0).is_lost
+    }
+
+    /// Whether the latest attempt sent nothing of a body that is not empty: what was asked by it cannot have been executed.
+    pub(crate) fn is_untouched(&self) -> bool {
+        let source = lock(&self.0);
+        let is_empty = source.pieces.is_empty() && (source.has_ended || source.body.is_end_stream());
+        !source.is_touched && !is_empty
     }
 
     /// The bytes, where the whole body has passed and was kept.
@@ -101,6 +120,7 @@ impl HttpBody for Reader {
         if source.attempt != me.attempt {
             return Poll::Ready(Some(Err(io::Error::other("another attempt reads the body"))));
         }
+        source.is_touched = true;
         if let Some(piece) = source.pieces.get(me.at) {
             me.at += 1;
             return Poll::Ready(Some(Ok(Frame::data(piece.clone()))));
@@ -173,7 +193,9 @@ mod tests {
         let mut first = kept.reader().unwrap();
         assert_eq!(first.frame().await.unwrap().unwrap().into_data().unwrap(), "ab");
         assert_eq!(kept.bytes(), None);
+        assert!(!kept.is_untouched());
         let second = kept.reader().unwrap();
+        assert!(kept.is_untouched(), "the second has read nothing yet");
         assert!(first.frame().await.unwrap().is_err(), "the one before reads no more");
         assert_eq!(all(second).await, "abcde");
     }
@@ -192,7 +214,7 @@ mod tests {
         assert!(kept.fits());
         assert_eq!(kept.reader().unwrap().size_hint().exact(), Some(3));
         let none = Kept::new(Body::empty(), 3);
-        assert!(none.fits() && none.reader().unwrap().is_end_stream());
+        assert!(!none.is_untouched() && none.fits() && none.reader().unwrap().is_end_stream());
         assert_eq!(all(none.reader().unwrap()).await, "");
     }
 }

@@ -18,6 +18,7 @@ mod relay;
 mod secret;
 mod successors;
 mod verdict;
+mod vigil;
 
 pub(crate) use counters::ForwardCounters;
 pub(crate) use handover::hand_over;

@@ -155,3 +155,62 @@ async fn after_a_lost_answer_no_refusal_says_that_nothing_was_executed() {
     assert_eq!(problem["executed"], "unknown");
     assert!(asked.load(Ordering::SeqCst) >= 2);
 }
+
+/// An owner that takes what it is sent and answers nothing, as a process does that is stopped: its lease runs out in its hands.
+async fn outlive_a_frozen_owner(fleet: Fleet) {
+    let replica = fleet.start().await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counting = Arc::clone(&asked);
+    let played = Played::start(move |request| {
+        counting.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let _ = axum::body::to_bytes(request.into_body(), 1 << 20).await;
+            std::future::pending::<()>().await;
+            ().into_response()
+        }
+    })
+    .await;
+    // Each is asked of an owner of its own, and all at the same time.
+    let frozen = ["keyed", "read", "unkeyed", "export", "snapshot"].map(|name| format!("acme/{name}"));
+    for tenant in &frozen {
+        fleet.give(tenant, "ghost", &played.endpoint, Duration::from_secs(4)).await;
+    }
+    let patient = |request: reqwest::RequestBuilder| request.header("Leasehold-Timeout", "60");
+    let post = |tenant: &str, what: &str| {
+        patient(replica.request(Method::POST, &format!("{}/{what}", path_of(tenant))))
+    };
+    let keyed = post(&frozen[0], "events").header("Idempotency-Key", "k-1").json(&event("a", None));
+    let read = patient(replica.request(Method::GET, &format!("{}/events", path_of(&frozen[1]))));
+    let unkeyed = post(&frozen[2], "events").json(&event("a", None));
+    let export = patient(replica.request(Method::GET, &format!("{}/export", path_of(&frozen[3]))));
+    let snapshot = post(&frozen[4], "snapshot");
+    let (keyed, read, unkeyed, export, snapshot) = soon("the answers", async {
+        tokio::join!(
+            replica.send(keyed),
+            replica.send(read),
+            replica.send(unkeyed),
+            replica.send(export),
+            replica.send(snapshot)
+        )
+    })
+    .await;
+    assert_eq!(keyed.ok(201)["position"], "2-1", "its key makes it safe to be asked again");
+    assert_eq!(read.ok(200)["events"], json!([]));
+    assert_eq!(export.status, 200, "what only reads is asked again, however long it may take");
+    for (what, answered) in [("append", unkeyed), ("snapshot", snapshot)] {
+        let problem = answered.problem(502, "owner_unreachable");
+        assert_eq!((&problem["executed"], &problem["owner"]), (&json!("unknown"), &json!("ghost")), "{what}");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), frozen.len(), "it was asked once for each");
+    assert_eq!(replica.kinds(&frozen[0]).await, ["a"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_owner_is_waited_for_until_its_lease_runs_out_and_no_longer() {
+    outlive_a_frozen_owner(Fleet::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_postgres_and_azure_a_frozen_owner_is_waited_for_until_its_lease_runs_out_and_no_longer() {
+    outlive_a_frozen_owner(Fleet::cloud().await).await;
+}
