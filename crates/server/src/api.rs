@@ -22,6 +22,7 @@ use crate::{
     problem::{Problem, of_panic},
     routes::{events, export, fleet, import, probes, sql, tenants, verbs},
     same_site::same_site,
+    starting::until_started,
     status,
 };
 
@@ -113,6 +114,7 @@ pub(crate) fn service_of(app: AppState) -> Router {
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_that_method)
         .layer(middleware::from_fn_with_state(AppState::clone(&app), forward))
+        .layer(middleware::from_fn_with_state(AppState::clone(&app), until_started))
         .layer(middleware::from_fn(authorize))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), same_site))
         .layer(CatchPanicLayer::custom(of_panic))

@@ -28,6 +28,7 @@ mod same_site;
 mod scratch;
 mod service;
 mod stage;
+mod starting;
 mod status;
 mod telemetry;
 

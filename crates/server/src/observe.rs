@@ -7,7 +7,7 @@ use axum::{
     response::Response,
 };
 
-use crate::app::AppState;
+use crate::{app::AppState, stage::Stage};
 
 /// Counts and logs a request by its route, never by its path: what callers put into a path is theirs.
 pub(crate) async fn observe(State(app): State<AppState>, request: Request, next: Next) -> Response {
@@ -18,6 +18,10 @@ pub(crate) async fn observe(State(app): State<AppState>, request: Request, next:
     let (took, status) = (app.clock.now().since(began), response.status());
     app.metrics.answered(method, &route, status.as_u16(), took);
     tracing::debug!(method, route, status = status.as_u16(), ?took, "answered");
+    if app.stage.get() == Stage::Draining {
+        // It will not be here for long: better that the next request never begins on this connection.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     // Answers are a tenant's: no cache on the way keeps them, no browser guesses at what they are.
     let headers = response.headers_mut();
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

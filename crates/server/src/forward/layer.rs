@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::{
     extract::{FromRequestParts as _, MatchedPath, Path, Request, State},
-    http::{HeaderMap, HeaderValue, header, request::Parts},
+    http::{HeaderMap, HeaderValue, request::Parts},
     middleware::Next,
     response::Response,
 };
@@ -18,7 +18,6 @@ use crate::{
     app::{App, AppState},
     auth::Identity,
     problem::Problem,
-    stage::Stage,
 };
 
 /// Answers a request of another replica here and nowhere else, and a client's wherever its tenant is.
@@ -73,10 +72,6 @@ async fn answer_peer(app: &App, key: Option<LeaseKey>, request: Request, next: N
     let mut response = next.run(request).await;
     if let Some(handle) = key.and_then(|key| app.router.handle_of(&key)) {
         response.headers_mut().insert(OWNER_EPOCH, handle.epoch().get().into());
-    }
-    if app.stage.get() == Stage::Draining {
-        // The connection will not be here for long: better that the next request never begins on it.
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }

@@ -47,14 +47,7 @@ impl Service {
             app.endpoint = endpoint_of(addr);
         }
         let app = Arc::new(app);
-        tokio::select! {
-            announced = announce_first(&app) => announced?,
-            _ = next(&mut shutdown) => {
-                retire(&app).await;
-                return Ok(());
-            }
-        }
-        app.router.spawn_housekeeping();
+        // From here on it answers: who asks too early is told so, or waits (starting.rs).
         let (stop, stopped) = watch::channel(false);
         let mut server = tokio::spawn(connections::serve(
             listener,
@@ -62,6 +55,17 @@ impl Service {
             Arc::clone(&app),
             stopped,
         ));
+        tokio::select! {
+            announced = announce_first(&app) => {
+                announced.inspect_err(|_| server.abort())?;
+            }
+            _ = next(&mut shutdown) => {
+                server.abort();
+                retire(&app).await;
+                return Ok(());
+            }
+        }
+        app.router.spawn_housekeeping();
         app.stage.advance(Stage::Serving);
         tracing::info!(replica = %app.replica, endpoint = %app.endpoint, "serving");
 

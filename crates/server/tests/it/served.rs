@@ -93,15 +93,20 @@ impl Served {
 
     /// The same on this listener.
     pub(crate) async fn start_at(listener: TcpListener, config: Config, stores: Stores) -> Self {
+        let served = Self::begin_at(listener, config, stores).await;
+        served.until_ready().await;
+        served
+    }
+
+    /// The same without waiting until it is ready.
+    pub(crate) async fn begin_at(listener: TcpListener, config: Config, stores: Stores) -> Self {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let service = Service::build_with(config, Edges::system(), stores).await.unwrap();
         let router = service.router().clone();
         let (shutdown, told) = mpsc::channel(4);
         let run = tokio::spawn(service.run(listener, told));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let served = Self { url, router, shutdown, run, client, _dir: None };
-        served.until_ready().await;
-        served
+        Self { url, router, shutdown, run, client, _dir: None }
     }
 
     async fn until_ready(&self) {
