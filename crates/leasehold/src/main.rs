@@ -4,6 +4,7 @@
 mod cli;
 mod client;
 mod data_dir;
+mod descriptors;
 mod doctor;
 mod environment;
 mod error;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     cli::ServeArgs,
-    environment,
+    descriptors, environment,
     error::CliError,
     output::{Output, path_text},
     signals,
@@ -18,6 +18,9 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<(), CliErro
     let mut shutdown = signals::shutdowns()?;
     let config = configuration(args, environment::variables())?;
     init_telemetry(&config.log).map_err(StartError::from)?;
+    if let Some(said) = descriptors::too_few(descriptors::raise(), &config) {
+        tracing::warn!("{said}: {}", descriptors::NEXT);
+    }
     let service = tokio::select! {
         service = Service::build(config) => service?,
         // Nothing was opened yet: a store may be away, and is being waited for.

@@ -64,6 +64,7 @@ checks! {
     StateRootUnlinkOpen "state_root.unlink_open",
     StateRootLocks "state_root.locks",
     StateRootSync "state_root.sync",
+    ProcessOpenFiles "process.open_files",
     DerivationKeyFile "derivation_key.file",
     DerivationKeyMode "derivation_key.mode",
     DerivationKeyBound "derivation_key.bound",

@@ -21,6 +21,8 @@ pub(super) struct Settings {
     pub(super) connections_of_a_replica: u32,
     /// The largest ledger that a caller may bring, in bytes.
     pub(super) import_bytes_max: u64,
+    /// What is wrong with how many files a process may have open here; `None`: they are enough.
+    pub(super) too_few_files: Option<String>,
 }
 
 /// All facts.

@@ -18,7 +18,17 @@ use tokio::{
 
 /// A process of the binary whose environment says nothing of Leasehold but what a test says.
 pub(crate) fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+    clean(Command::new(env!("CARGO_BIN_EXE_leasehold")))
+}
+
+/// The same, started by a shell that sets a limit first, such as `ulimit -n 256`.
+pub(crate) fn command_under(limit: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_leasehold")]);
+    clean(shell)
+}
+
+fn clean(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("LEASEHOLD_") {
             command.env_remove(name);
@@ -119,7 +129,13 @@ impl Replica {
         environment: &[(&str, &str)],
     ) -> Self {
         let mut command = command();
-        let mut child = command.args(arguments).envs(environment.iter().copied()).spawn().unwrap();
+        command.args(arguments).envs(environment.iter().copied());
+        Self::spawn_by(command).await
+    }
+
+    /// The same by a command that has all of it.
+    pub(crate) async fn spawn_by(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let err = tokio::spawn(all_of(child.stderr.take().unwrap()));
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut banner = String::new();
@@ -138,6 +154,11 @@ impl Replica {
             rest
         });
         Self { child, out, err, endpoint, banner }
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().unwrap()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpListener};
 
-use crate::process::{Ended, Replica, leasehold, leasehold_in};
+use crate::process::{Ended, Replica, command_under, leasehold, leasehold_in};
 
 #[track_caller]
 fn assert_says(ended: &Ended, code: &str, parts: &[&str]) {
@@ -93,4 +93,40 @@ async fn another_derivation_key_would_orphan_every_tenant() {
     let serve = ["serve", "--dev", "--listen", "127.0.0.1:0", "--data-dir", dir.path().to_str().unwrap()];
     let ended = leasehold(serve).await.assert(2);
     assert_says(&ended, "invalid_configuration", &["derivation.key", "orphaned"]);
+}
+
+/// The soft and the hard limit of open files of a process.
+fn open_files_of(pid: u32) -> (String, String) {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let mut words = line.split_whitespace().map(str::to_owned);
+    (words.next().unwrap(), words.next().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_takes_as_many_open_files_as_it_may_have_and_says_where_those_are_few() {
+    let dir = tempfile::tempdir().unwrap();
+    let serve = |limit: &str| {
+        let mut command = command_under(limit);
+        command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data-dir"]).arg(dir.path());
+        command
+    };
+    let replica = Replica::spawn_by(serve("ulimit -Sn 256")).await;
+    let (soft, hard) = open_files_of(replica.pid());
+    assert_eq!(soft, hard);
+    assert_ne!(soft, "256");
+    replica.stop().await.assert(0);
+
+    let replica = Replica::spawn_by(serve("ulimit -Sn 200 && ulimit -Hn 300")).await;
+    assert_eq!(open_files_of(replica.pid()), ("300".to_owned(), "300".to_owned()));
+    let ended = replica.stop().await.assert(0);
+    assert!(ended.err.contains("may have 300 files open") && ended.err.contains("LimitNOFILE"), "{ended:?}");
+
+    let mut doctor = command_under("ulimit -Sn 200 && ulimit -Hn 300");
+    doctor.args(["doctor", "--json", "--data-dir"]).arg(dir.path());
+    let told = doctor.output().await.unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+    let checks = document["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["id"] == "process.open_files").unwrap();
+    assert_eq!(found["verdict"], "warn", "{found}");
 }

@@ -8,6 +8,7 @@ use leasehold_server::{BackendPair, Config, ConfigError, Edges};
 
 use super::{asking::Asking, container, derivation_key, embedded, postgres, probes::Probes, state_root};
 use crate::{
+    descriptors,
     doctor::{
         fact::Fact,
         facts::{Backends, Cloud, Facts, Settings},
@@ -114,6 +115,7 @@ impl Gathering {
             renew_every: renew_every.unwrap_or_else(|| KeeperOptions::new(held).every()),
             connections_of_a_replica: u32::try_from(connections).unwrap_or(u32::MAX),
             import_bytes_max: limits.import_bytes_max,
+            too_few_files: descriptors::too_few(descriptors::obtainable(), &self.config),
         })
     }
 }

@@ -8,6 +8,7 @@ mod leases;
 mod measures;
 mod postgres;
 mod probed;
+mod process;
 #[cfg(test)]
 mod samples;
 mod state_root;

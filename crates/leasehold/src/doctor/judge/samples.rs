@@ -27,6 +27,7 @@ pub(super) fn settings() -> Settings {
         renew_every: Duration::from_millis(3_333),
         connections_of_a_replica: 10,
         import_bytes_max: 1 << 30,
+        too_few_files: None,
     }
 }
 

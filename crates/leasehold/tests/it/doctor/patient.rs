@@ -26,6 +26,7 @@ const OF_THE_MACHINE: &[&str] = &[
     "container.round_trip",
     "state_root.space",
     "state_root.sync",
+    "process.open_files",
     "times.margin",
     "times.renewal",
 ];
