@@ -45,6 +45,7 @@ pub(crate) struct Call {
     path: Vec<String>,
     query: Vec<(&'static str, String)>,
     if_match: Option<Epoch>,
+    json: Option<Value>,
     follows_state: bool,
 }
 
@@ -57,7 +58,7 @@ impl Call {
 
     pub(crate) fn of_org(method: Method, org: &OrgSlug) -> Self {
         let path = ["v1", "orgs", org.as_str(), "tenants"].map(str::to_owned).to_vec();
-        Self { method, path, query: Vec::new(), if_match: None, follows_state: false }
+        Self { method, path, query: Vec::new(), if_match: None, json: None, follows_state: false }
     }
 
     pub(crate) fn verb(mut self, verb: &str) -> Self {
@@ -72,6 +73,12 @@ impl Call {
 
     pub(crate) fn if_match(mut self, epoch: Option<Epoch>) -> Self {
         self.if_match = epoch;
+        self
+    }
+
+    /// With this body.
+    pub(crate) fn json(mut self, body: Value) -> Self {
+        self.json = Some(body);
         self
     }
 
@@ -186,6 +193,9 @@ impl Client {
         let mut request = self.http.request(call.method.clone(), call.url(endpoint));
         if let Some(epoch) = call.if_match {
             request = request.header(header::IF_MATCH, epoch.to_string());
+        }
+        if let Some(body) = &call.json {
+            request = request.header(header::CONTENT_TYPE, "application/json").body(body.to_string());
         }
         let response = request.send().await.map_err(unreachable(endpoint))?;
         let status = response.status();

@@ -15,5 +15,5 @@ pub(crate) use root::{Cli, Command, parse};
 pub(crate) use salvage::{SalvageArgs, SalvageExport, SalvageList, SalvageVerb};
 pub(crate) use serve::ServeArgs;
 pub(crate) use snapshot::{SnapshotArgs, SnapshotList, SnapshotRestore, SnapshotVerb, SnapshotVerify};
-pub(crate) use tenant::{TenantArgs, TenantExport, TenantForget, TenantList, TenantVerb};
+pub(crate) use tenant::{TenantArgs, TenantExport, TenantForget, TenantHandoff, TenantList, TenantVerb};
 pub(crate) use which::Which;

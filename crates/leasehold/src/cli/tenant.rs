@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
-use leasehold_types::{Epoch, LeaseKey, OrgSlug, TenantId};
+use leasehold_types::{Epoch, LeaseKey, OrgSlug, ReplicaId, TenantId};
 
 use crate::client::Endpoint;
 
@@ -12,6 +12,8 @@ Examples:
   leasehold tenant status acme/user-1
   leasehold tenant list acme --json
   leasehold tenant handoff acme/user-1 --endpoint http://127.0.0.1:7401
+  leasehold tenant handoff acme/user-1 --to ledger-1
+  leasehold tenant pause acme/user-1
   leasehold tenant export acme/user-1 --to user-1.db
   leasehold tenant forget acme/user-1 --dry-run
 
@@ -50,10 +52,14 @@ pub(crate) enum TenantVerb {
     List(TenantList),
     /// Publish what is not published yet
     Snapshot(TenantName),
-    /// Publish what is not published yet and give the lease back; the next call opens it, on any replica
-    Handoff(TenantName),
+    /// Publish what is not published yet and give the lease back; the next call opens it, on any replica, or the one that is named has it open
+    Handoff(TenantHandoff),
     /// Give the lease back at once: what is not published stays on that replica's disk only
     Abandon(TenantName),
+    /// Hand a tenant off and hold it still: no replica opens it until it is resumed
+    Pause(TenantName),
+    /// Let a paused tenant be opened again
+    Resume(TenantName),
     /// Delete everything of a tenant, for ever, and print the receipt
     Forget(TenantForget),
     /// Write a tenant's ledger to a SQLite file and verify its digest
@@ -65,6 +71,16 @@ pub(crate) struct TenantName {
     /// The tenant
     #[arg(value_name = "ORG/TENANT")]
     pub(crate) key: LeaseKey,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TenantHandoff {
+    /// The tenant
+    #[arg(value_name = "ORG/TENANT")]
+    pub(crate) key: LeaseKey,
+    /// The replica that is to have it open
+    #[arg(long, value_name = "REPLICA")]
+    pub(crate) to: Option<ReplicaId>,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod export;
 mod forget;
+mod hold_still;
 mod list;
 mod move_away;
 mod perform;

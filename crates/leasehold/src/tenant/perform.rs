@@ -6,7 +6,7 @@ use crate::{
     error::CliError,
     exit::Exit,
     output::Output,
-    tenant::{export, forget, list, move_away, snapshot, status},
+    tenant::{export, forget, hold_still, list, move_away, snapshot, status},
 };
 
 pub(crate) async fn perform(args: TenantArgs, output: Output) -> Result<Exit, CliError> {
@@ -15,8 +15,10 @@ pub(crate) async fn perform(args: TenantArgs, output: Output) -> Result<Exit, Cl
         TenantVerb::Status(tenant) => status::status(&client, &tenant.key, output).await,
         TenantVerb::List(args) => list::list(&client, &args, output).await,
         TenantVerb::Snapshot(tenant) => snapshot::snapshot(&client, &tenant.key, output).await,
-        TenantVerb::Handoff(tenant) => move_away::handoff(&client, &tenant.key, output).await,
+        TenantVerb::Handoff(args) => move_away::handoff(&client, &args, output).await,
         TenantVerb::Abandon(tenant) => move_away::abandon(&client, &tenant.key, output).await,
+        TenantVerb::Pause(tenant) => hold_still::pause(&client, &tenant.key, output).await,
+        TenantVerb::Resume(tenant) => hold_still::resume(&client, &tenant.key, output).await,
         TenantVerb::Forget(args) => forget::forget(&client, &args, output).await,
         TenantVerb::Export(args) => export::export(&client, &args, output).await,
     }?;

@@ -60,6 +60,12 @@ async fn with_a_secret_every_replica_answers_for_every_tenant(ground: Ground) {
     assert_eq!(two.names("acme/u").await, ["k-1", "k-2"]);
     let status = two.tenant(["status", "acme/u", "--json"]).await.assert(0).document();
     assert_eq!((&status["owner"], &status["position"]), (&"dev-1".into(), &"1-2".into()), "one hop, no move");
+    let handed = two.tenant(["handoff", "acme/u", "--to", "dev-2"]).await.assert(0);
+    assert_eq!(handed.out, "acme/u is handed over: dev-2 has it open, in epoch 2\n");
+    let handed = one.tenant(["handoff", "acme/u", "--to", "dev-1", "--json"]).await.assert(0).document();
+    assert_eq!((&handed["owner"], &handed["epoch"]), (&"dev-1".into(), &3.into()));
+    let nobody = two.tenant(["handoff", "acme/u", "--to", "dev-7", "--json"]).await;
+    assert_eq!(nobody.error_code(), "replica_unavailable");
     one.stop().await.assert(0);
     two.write("acme/u", "k-3").await;
     assert_eq!(two.names("acme/u").await, ["k-1", "k-2", "k-3"]);

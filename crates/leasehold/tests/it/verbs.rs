@@ -37,7 +37,18 @@ async fn a_tenants_life_by_its_verbs() {
     let abandoned = replica.tenant(["abandon", "acme/u", "--json"]).await.assert(0).document();
     assert_eq!((&abandoned["state"], &abandoned["epoch"]), (&"released".into(), &2.into()));
 
-    for verb in ["status", "snapshot", "handoff", "abandon"] {
+    let paused = replica.tenant(["pause", "acme/u"]).await.assert(0);
+    assert_eq!(paused.out, "acme/u is paused: no replica opens it before `leasehold tenant resume acme/u`\n");
+    assert!(replica.tenant(["status", "acme/u"]).await.assert(0).out.contains("released, paused"));
+    let refused = replica.tenant(["snapshot", "acme/u", "--json"]).await;
+    assert_eq!(refused.error_code(), "paused");
+    let resumed = replica.tenant(["resume", "acme/u", "--json"]).await.assert(0).document();
+    assert_eq!((&resumed["state"], &resumed["paused"]), (&"released".into(), &false.into()));
+    let resumed = replica.tenant(["resume", "acme/u"]).await.assert(0);
+    assert_eq!(resumed.out, "acme/u is not paused: the next call opens it\n");
+    assert_eq!(replica.names("acme/u").await, ["k-1"]);
+
+    for verb in ["status", "snapshot", "handoff", "abandon", "pause", "resume"] {
         let unknown = replica.tenant([verb, "acme/nobody"]).await.assert(3);
         assert!(unknown.err.contains("error[tenant_unknown]: ") && unknown.out.is_empty(), "{unknown:?}");
         let unknown = replica.tenant([verb, "acme/nobody", "--json"]).await.assert(3);
