@@ -16,6 +16,8 @@ use crate::ConfigError;
 
 /// Variables with our prefix that are the command line's and no keys.
 const NOT_KEYS: &[&str] = &["LEASEHOLD_CONFIG", "LEASEHOLD_URL", "LEASEHOLD_DEV"];
+/// What the suites' own servers are found by, so that a shell beside them can run the binary too. No key begins like this.
+const OF_SUITES: &str = "LEASEHOLD_TEST_";
 
 impl Config {
     /// The configuration of `file`, overridden by `environment`, checked.
@@ -102,7 +104,10 @@ fn flatten(values: Map<String, Value>) -> Vec<(String, Value)> {
 fn keys_of(environment: &BTreeMap<String, String>) -> BTreeMap<String, (String, String)> {
     environment
         .iter()
-        .filter(|(variable, text)| !NOT_KEYS.contains(&variable.as_str()) && !is_service_link(variable, text))
+        .filter(|(variable, text)| {
+            let is_other = NOT_KEYS.contains(&variable.as_str()) || variable.starts_with(OF_SUITES);
+            !is_other && !is_service_link(variable, text)
+        })
         .filter_map(|(variable, text)| {
             let key = variable.strip_prefix("LEASEHOLD_")?.to_ascii_lowercase().replace("__", ".");
             Some((key, (variable.clone(), text.clone())))

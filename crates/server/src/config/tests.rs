@@ -463,3 +463,11 @@ fn the_example_loads_and_says_nothing_but_the_defaults() {
         }
     }
 }
+
+#[test]
+fn what_the_suites_servers_are_found_by_is_no_key() {
+    let url = ("LEASEHOLD_TEST_POSTGRES".to_owned(), "postgres://127.0.0.1:1/postgres".to_owned());
+    assert_eq!(Config::load(None, [url]).unwrap(), Config::default());
+    let other = ("LEASEHOLD_TESTS".to_owned(), "1".to_owned());
+    assert!(matches!(Config::load(None, [other]), Err(ConfigError::UnknownKey { .. })));
+}
