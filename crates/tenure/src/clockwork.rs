@@ -72,14 +72,18 @@ fn due(look: &Look, rhythm: &Rhythm) -> Due {
     let able = look.serving && look.held && !lapse;
     let mut snapshot = false;
     if let Some(since) = look.dirty_since.filter(|_| able && !look.uploading) {
-        // After a failure the cadence counts from it, at growing distances.
-        let retry = match look.failed_uploads {
-            0 => Duration::ZERO,
-            failed => (RETRY_FIRST * 2_u32.saturating_pow(failed.min(7) - 1)).min(RETRY_MAX),
+        // After a failure, which `since` counts from then, it is tried again at growing distances and not a whole cadence later: what a crash
+        // would take has waited for one already.
+        let (every, much_after) = match look.failed_uploads {
+            0 => (rhythm.snapshot_every, Duration::ZERO),
+            failed => {
+                let retry = (RETRY_FIRST * 2_u32.saturating_pow(failed.min(7) - 1)).min(RETRY_MAX);
+                (retry, retry)
+            }
         };
         let much = rhythm.unflushed_bytes_max > 0 && look.unflushed_bytes >= rhythm.unflushed_bytes_max;
-        let timed = !rhythm.snapshot_every.is_zero() && at(since.plus(rhythm.snapshot_every.max(retry)));
-        snapshot = timed || (much && at(since.plus(retry)));
+        let timed = !rhythm.snapshot_every.is_zero() && at(since.plus(every));
+        snapshot = timed || (much && at(since.plus(much_after)));
     }
     let handoff = match rhythm.idle_after {
         Some(after) if able && look.in_flight == 0 => at(look.last_call.plus(after)),
@@ -218,6 +222,24 @@ mod tests {
         assert!(!due(&failing(1, 100), &RHYTHM).snapshot && due(&failing(1, 101), &RHYTHM).snapshot);
         assert!(!due(&failing(3, 103), &RHYTHM).snapshot && due(&failing(3, 104), &RHYTHM).snapshot);
         assert!(!due(&failing(99, 159), &RHYTHM).snapshot && due(&failing(99, 160), &RHYTHM).snapshot);
+    }
+
+    #[test]
+    fn after_a_failed_upload_the_cadence_is_not_waited_for_again() {
+        let failing = |failed_uploads, now| Look {
+            now: at(now),
+            deadline: at(10_000),
+            dirty_since: Some(at(100)),
+            unflushed_bytes: 1,
+            failed_uploads,
+            ..look()
+        };
+        assert!(!due(&failing(0, 109), &RHYTHM).snapshot && due(&failing(0, 110), &RHYTHM).snapshot);
+        assert!(!due(&failing(1, 100), &RHYTHM).snapshot && due(&failing(1, 101), &RHYTHM).snapshot);
+        assert!(!due(&failing(2, 101), &RHYTHM).snapshot && due(&failing(2, 102), &RHYTHM).snapshot);
+        assert!(!due(&failing(99, 159), &RHYTHM).snapshot && due(&failing(99, 160), &RHYTHM).snapshot);
+        let on_demand = Rhythm { snapshot_every: Duration::ZERO, ..RHYTHM };
+        assert!(!due(&failing(1, 9_999), &on_demand).snapshot, "nobody asked for it");
     }
 
     #[test]

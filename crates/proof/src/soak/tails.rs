@@ -50,7 +50,7 @@ impl Tails {
         }
     }
 
-    /// An upload failed: the next one comes `cadence` later, or later still.
+    /// An upload failed: the next one comes after a wait that grows. A whole `cadence` is allowed for it, the first waits being shorter.
     pub(super) fn upload_failed(&mut self, at: &Where, cadence: Duration) {
         if let Some(tail) = self.tails.get_mut(at) {
             tail.failures += 1;
