@@ -3,7 +3,7 @@
 use leasehold_types::{Epoch, Position, TenureId, Timestamp};
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::{Appended, LedgerError, NewEvent, event, history, session::Session};
+use crate::{Appended, DerivedKey, LedgerError, NewEvent, event, history, session::Session};
 
 /// The end of a ledger, as its writer knows it.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +76,14 @@ fn insert_all(
     batch: &[NewEvent],
     now: Timestamp,
 ) -> Result<Vec<Appended>, LedgerError> {
+    let derived = batch.first().and_then(|first| first.derived.as_ref());
+    if let Some(derived) = derived {
+        for other in derived.of_others() {
+            if let Some((first, _)) = known(session, author, &other)? {
+                return Err(mismatch(derived, first));
+            }
+        }
+    }
     let mut appended = Vec::with_capacity(batch.len());
     for (index, event) in batch.iter().enumerate() {
         let digest = match &event.idem_key {
@@ -101,7 +109,18 @@ fn insert_all(
         tail.last = position;
         appended.push(Appended { position, duplicate: false });
     }
+    // A batch was appended whole, or not at all.
+    let first = appended.iter().find(|one| one.duplicate).map(|one| one.position);
+    if let (Some(derived), Some(first)) = (derived, first)
+        && appended.iter().any(|one| !one.duplicate)
+    {
+        return Err(mismatch(derived, first));
+    }
     Ok(appended)
+}
+
+fn mismatch(derived: &DerivedKey, first: Position) -> LedgerError {
+    LedgerError::IdempotencyMismatch { key: derived.key().to_owned(), first: Some(first) }
 }
 
 /// Where the event of this key stands, if there is one and it is the same.
@@ -111,6 +130,19 @@ fn find(
     key: &str,
     digest: &[u8; 32],
 ) -> Result<Option<Position>, LedgerError> {
+    match known(session, author, key)? {
+        Some((first, Some(found))) if found.as_slice() == digest.as_slice() => Ok(Some(first)),
+        Some((first, _)) => Err(LedgerError::IdempotencyMismatch { key: key.to_owned(), first: Some(first) }),
+        None => Ok(None),
+    }
+}
+
+/// The event of this key, and what the key stands for.
+fn known(
+    session: &Session<'_>,
+    author: Author,
+    key: &str,
+) -> Result<Option<(Position, Option<Vec<u8>>)>, LedgerError> {
     let found = session
         .connection
         .prepare_cached("SELECT seq, idem_digest FROM main.events WHERE idem_key = ?1")
@@ -120,14 +152,9 @@ fn find(
                 .optional()
         })
         .map_err(|error| session.explain(error))?;
-    let Some((seq, known)) = found else { return Ok(None) };
+    let Some((seq, digest)) = found else { return Ok(None) };
     let epoch = history::epoch_of(session, seq)?.unwrap_or(author.epoch);
-    let first = Position { epoch, seq };
-    if known.as_deref() == Some(digest.as_slice()) {
-        Ok(Some(first))
-    } else {
-        Err(LedgerError::IdempotencyMismatch { key: key.to_owned(), first: Some(first) })
-    }
+    Ok(Some((Position { epoch, seq }, digest)))
 }
 
 fn record(session: &Session<'_>, author: Author, first_seq: u64) -> rusqlite::Result<()> {

@@ -35,6 +35,48 @@ pub struct NewEvent {
     /// When it happened, where that is not now. Not part of what an idempotency key stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ts: Option<Timestamp>,
+    /// On the first event of a batch whose keys were derived from one: that one.
+    #[serde(skip)]
+    pub derived: Option<DerivedKey>,
+}
+
+/// A key that a caller gave to a whole batch. It stands for the batch: repeated with more events, fewer, or one that is no batch, it is a
+/// conflict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DerivedKey {
+    key: String,
+    /// How many events the batch has; `None`: it is one event and no list.
+    len: Option<usize>,
+}
+
+impl DerivedKey {
+    /// Names every event by `key`: the one event by the key itself, those of a list by `<key>#0`, `<key>#1` and so on.
+    pub fn name_each(key: &str, batch: &mut [NewEvent], is_list: bool) {
+        let len = is_list.then_some(batch.len());
+        for (index, event) in batch.iter_mut().enumerate() {
+            event.idem_key = Some(if is_list { Self::of_place(key, index) } else { key.to_owned() });
+        }
+        if let Some(first) = batch.first_mut() {
+            first.derived = Some(Self { key: key.to_owned(), len });
+        }
+    }
+
+    /// The keys that are known where this one was given to something else.
+    pub(crate) fn of_others(&self) -> Vec<String> {
+        match self.len {
+            Some(len) => vec![self.key.clone(), Self::of_place(&self.key, len)],
+            None => vec![Self::of_place(&self.key, 0)],
+        }
+    }
+
+    /// The key itself.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn of_place(key: &str, place: usize) -> String {
+        format!("{key}#{place}")
+    }
 }
 
 impl NewEvent {

@@ -34,7 +34,7 @@ mod view;
 
 pub use connection::{limit_memory, memory_limit};
 pub use error::{LedgerError, RunError};
-pub use event::{Appended, Event, EventPage, EventQuery, NewEvent};
+pub use event::{Appended, DerivedKey, Event, EventPage, EventQuery, NewEvent};
 pub use files::{FileFacts, install, remove_files, verify_file};
 pub use gate::{Gate, OpenGate};
 pub use image::{CheckpointOutcome, Image};

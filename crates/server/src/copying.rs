@@ -150,6 +150,7 @@ fn copy_events(source: &Source<'_>, target: &mut View<'_>) -> Result<u64, CopyEr
                     idem_key: event.idem_key,
                     run_id: event.run_id,
                     ts: Some(event.ts),
+                    derived: None,
                 })
                 .collect();
             events += target.append(&batch)?.len() as u64;

@@ -1,6 +1,6 @@
 //! Appending: positions, atomic batches, idempotency keys, groups.
 
-use leasehold_ledger::{Appended, EventQuery, LedgerError, NewEvent};
+use leasehold_ledger::{Appended, DerivedKey, EventQuery, LedgerError, NewEvent};
 use leasehold_types::{ErrorCode, Refusal, Timestamp};
 
 use crate::fixture::{World, at, event, json, keyed, open};
@@ -38,6 +38,7 @@ fn an_event_comes_back_as_it_was_appended() {
         idem_key: Some("key".into()),
         run_id: Some("r-1".into()),
         ts: Some(Timestamp::from_millis(5)),
+        derived: None,
     };
     world.ledger.append(&world.gate, &[new.clone(), event("plain")]).unwrap();
     let page = world.ledger.events(&world.gate, &EventQuery::default()).unwrap();
@@ -201,4 +202,32 @@ fn what_is_no_event_is_refused_and_changes_nothing() {
     assert_eq!((world.ledger.position(), world.ledger.is_dirty()), (at(1, 0), false));
     let edge = NewEvent { idem_key: text(256), subject_id: text(256), ..event(&"x".repeat(128)) };
     world.ledger.append(&world.gate, &[edge]).unwrap();
+}
+
+#[test]
+fn a_key_of_a_batch_stands_for_all_of_it_and_nothing_else() {
+    let world = World::new();
+    let named = |key: &str, kinds: &[&str], is_list: bool| {
+        let mut batch: Vec<NewEvent> = kinds.iter().map(|kind| event(kind)).collect();
+        DerivedKey::name_each(key, &mut batch, is_list);
+        world.ledger.append(&world.gate, &batch)
+    };
+    assert_eq!(named("k", &["a", "b"], true).unwrap().len(), 2);
+    assert!(named("k", &["a", "b"], true).unwrap().iter().all(|one| one.duplicate));
+    assert!(!named("one", &["a"], false).unwrap()[0].duplicate);
+    assert!(named("one", &["a"], false).unwrap()[0].duplicate);
+    for (key, kinds, is_list) in [
+        ("k", &["a", "b", "c"][..], true),
+        ("k", &["a"], true),
+        ("k", &["a"], false),
+        ("k", &["b", "a"], true),
+        ("one", &["a"], true),
+        ("one", &["a", "b"], true),
+    ] {
+        match named(key, kinds, is_list) {
+            Err(LedgerError::IdempotencyMismatch { key: told, first: Some(_) }) => assert!(told.starts_with(key)),
+            other => panic!("{key} {kinds:?}: {other:?}"),
+        }
+    }
+    assert_eq!(world.ledger.position(), at(1, 3), "nothing of what was refused is kept");
 }

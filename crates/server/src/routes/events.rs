@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use leasehold_ledger::{Appended, EventQuery, NewEvent};
+use leasehold_ledger::{Appended, DerivedKey, EventQuery, NewEvent};
 use leasehold_types::Position;
 
 use super::{
@@ -70,12 +70,10 @@ pub(crate) async fn append(
 
 /// Gives the events the header's key.
 fn name_each(batch: &mut [NewEvent], key: &str, one: bool) -> Result<(), Problem> {
-    for (index, event) in batch.iter_mut().enumerate() {
-        if event.idem_key.is_some() {
-            return Err(Problem::invalid("Idempotency-Key and `idem_key` cannot both be set"));
-        }
-        event.idem_key = Some(if one { key.to_owned() } else { format!("{key}#{index}") });
+    if batch.iter().any(|event| event.idem_key.is_some()) {
+        return Err(Problem::invalid("Idempotency-Key and `idem_key` cannot both be set"));
     }
+    DerivedKey::name_each(key, batch, !one);
     Ok(())
 }
 

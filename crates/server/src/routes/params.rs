@@ -74,7 +74,8 @@ pub(crate) struct ListQuery {
 #[expect(dead_code, reason = "the parameter as the OpenAPI document shows it; `IdempotencyKey` reads it")]
 pub(crate) struct IdempotencyHeader {
     /// The key under which this takes effect once: 1 to 240 visible ASCII characters. The events of a batch get `<key>#0`,
-    /// `<key>#1`, … Keys that rise with time (`UUIDv7`, `ULID`) cost less than random ones.
+    /// `<key>#1`, …; the key stands for all of it, so that a repetition with more or fewer events is an `idempotency_mismatch`.
+    /// Keys that rise with time (`UUIDv7`, `ULID`) cost less than random ones.
     #[param(rename = "Idempotency-Key")]
     idempotency_key: Option<String>,
 }

@@ -61,6 +61,12 @@ async fn a_batch_is_appended_whole_or_not_at_all() {
     assert_eq!(appended[1], json!({ "position": "1-2", "duplicate": false }));
     assert_eq!(append("b").await.ok(200)[0], json!({ "position": "1-1", "duplicate": true }));
     append("c").await.problem(422, "idempotency_mismatch");
+    for other in
+        [json!([batch("b")[0], batch("b")[1], batch("b")[0]]), json!([batch("b")[0]]), batch("b")[0].clone()]
+    {
+        let request = served.request(Method::POST, &events()).header("Idempotency-Key", "k").json(&other);
+        served.send(request).await.problem(422, "idempotency_mismatch");
+    }
     let bad = json!([{ "kind": "d", "actor": "ada" }, { "kind": "", "actor": "ada" }]);
     served.post_json(&events(), &bad).await.problem(400, "invalid_argument");
     assert_eq!(served.kinds(TENANT).await, ["a", "b"]);
