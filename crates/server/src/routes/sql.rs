@@ -1,9 +1,14 @@
 //! A tenant's tables: read by `query`, written by `execute`.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use futures::FutureExt as _;
-use leasehold_ledger::{ExecuteAnswer, IdempotencyKey as LedgerKey, Rows, Statement, Value};
-use leasehold_tenure::TenureError;
+use leasehold_ledger::{
+    ExecuteAnswer, Gate, IdempotencyKey as LedgerKey, Ledger, OpenGate, Rows, Statement, Value,
+};
+use leasehold_tenure::{Handle, TenureError};
+use leasehold_types::{Epoch, ErrorCode, LeaseKey};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -13,7 +18,7 @@ use super::{
 };
 use crate::{
     answer::Answer,
-    app::{AppState, Opening},
+    app::{App, AppState, Opening},
     extract::{IdempotencyKey, Json, Tenant},
     patience::Patience,
     problem::{Problem, ProblemBody},
@@ -68,7 +73,7 @@ pub(crate) struct ExecuteBody {
     statements: Vec<Statement>,
 }
 
-/// Writes by SQL, in one transaction: the tenant's own tables, never `events`. Creates an unknown tenant.
+/// Writes by SQL, in one transaction: the tenant's own tables, never `events`. Creates an unknown tenant, where that succeeds.
 #[utoipa::path(
     post,
     path = "/v1/orgs/{org}/tenants/{tenant}/execute",
@@ -89,12 +94,36 @@ pub(crate) async fn execute(
     Json(body): Json<ExecuteBody>,
 ) -> Result<Answer<ExecuteAnswer>, Problem> {
     let key = key.map(|key| LedgerKey::of(key, &body.statements));
-    app.serve(&tenant.key, Opening::CreateUnlessForgotten, patience, |handle| {
+    let execute = |handle: Handle| {
         let (statements, key) = (body.statements.clone(), key.clone());
         handle.run_async(move |ledger| async move { ledger.execute(statements, key).await }).map(flat)
-    })
-    .await
-    .map(Answer)
+    };
+    match app.serve(&tenant.key, Opening::Existing, patience, &execute).await {
+        Err(problem) if problem.code() == ErrorCode::TenantUnknown => {}
+        answered => return answered.map(Answer),
+    }
+    // What cannot be executed creates nothing.
+    rehearse(&app, &tenant.key, body.statements.clone()).await?;
+    app.serve(&tenant.key, Opening::CreateUnlessForgotten, patience, &execute).await.map(Answer)
+}
+
+/// Executes the statements in an empty ledger that nobody keeps: what an unknown tenant would answer.
+async fn rehearse(app: &App, key: &LeaseKey, statements: Vec<Statement>) -> Result<(), Problem> {
+    let scratch = app.scratch.join(app.entropy.uuid().to_string());
+    let path = scratch.join("ledger.db");
+    let (clock, options) = (Arc::clone(&app.clock), app.router.options().ledger.clone());
+    let tenure = app.entropy.tenure_id();
+    let rehearsed = tokio::task::spawn_blocking(move || {
+        std::fs::create_dir_all(&scratch).map_err(|error| Problem::internal(error.to_string()))?;
+        let gate: Arc<dyn Gate> = Arc::new(OpenGate);
+        let executed = Ledger::open(&path, Epoch::FIRST, tenure, clock, options)
+            .and_then(|ledger| ledger.execute(&gate, &statements, None));
+        // Emptied at each start, so that what cannot be removed now goes then.
+        let _ = std::fs::remove_dir_all(&scratch);
+        executed.map(drop).map_err(Problem::from)
+    });
+    let outcome = rehearsed.await.map_err(|_| Problem::internal("a rehearsal ended unexpectedly"))?;
+    outcome.map_err(|problem| problem.of(key))
 }
 
 /// Work that was let in and what it answered are one answer.

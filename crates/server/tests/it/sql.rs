@@ -120,3 +120,19 @@ async fn results_past_a_bound_are_refused_whole() {
     query(&served, count_to, json!([11])).await.problem(413, "too_large");
     query(&served, "select zeroblob(20000)", json!([])).await.problem(413, "too_large");
 }
+
+#[tokio::test]
+async fn what_cannot_be_executed_creates_no_tenant() {
+    let served = Served::alone().await;
+    for (sql, status, code) in [
+        ("insert into nowhere values (1)", 400, "sql_error"),
+        ("creat table a (b)", 400, "sql_error"),
+        ("insert into events (kind) values ('a')", 403, "sql_forbidden"),
+    ] {
+        execute(&served, sql).await.problem(status, code);
+        served.get(&path_of(TENANT)).await.problem(404, "tenant_unknown");
+    }
+    execute(&served, "create table a (b)").await.ok(200);
+    execute(&served, "insert into nowhere values (1)").await.problem(400, "sql_error");
+    assert_eq!(served.get(&path_of(TENANT)).await.ok(200)["state"], "open");
+}
