@@ -84,6 +84,24 @@ impl Handle {
         self.tenure.gate.outside().pass().is_ok()
     }
 
+    /// How long ago its opening began.
+    #[must_use]
+    pub fn open_for(&self) -> Duration {
+        self.tenure.now().since(self.tenure.began_at)
+    }
+
+    /// How long ago the last call came; the opening counts as one.
+    #[must_use]
+    pub fn idle_for(&self) -> Duration {
+        self.tenure.now().since(self.tenure.last_call())
+    }
+
+    /// How many calls are running.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.tenure.gate.in_flight()
+    }
+
     /// How the tenure stands.
     #[must_use]
     pub fn status(&self) -> TenureStatus {

@@ -172,6 +172,19 @@ impl Router {
         handles
     }
 
+    /// How many tenants are open here and not on their way out.
+    #[must_use]
+    pub fn open_tenants(&self) -> usize {
+        let slots = self.shared.table.lock();
+        slots.by_key.values().filter(|slot| matches!(slot, Slot::Open(_))).count()
+    }
+
+    /// How many tenants this router has: open, being opened, or on their way out. Costs nothing, however many there are.
+    #[must_use]
+    pub fn tenants(&self) -> usize {
+        self.shared.table.lock().by_key.len()
+    }
+
     /// Forgets the tenant, open here or not, damaged or not; a repeated forget answers the stored receipt. One that is opening is stopped first.
     pub async fn forget(&self, key: &LeaseKey) -> Result<Receipt, TenureError> {
         for _ in 0..LOOKS_MAX {

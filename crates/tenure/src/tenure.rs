@@ -45,6 +45,8 @@ pub(crate) struct Tenure {
     pub(crate) root: OwnRoot,
     /// Its place among the router's openings: closing goes in this order.
     pub(crate) order: u64,
+    /// When its opening began.
+    pub(crate) began_at: Moment,
     me: Weak<Self>,
     inner: Mutex<Inner>,
     /// Set by the opening, taken by the end.
@@ -98,6 +100,7 @@ impl Tenure {
             gate: Arc::new(TenureGate::new(clock)),
             root,
             order,
+            began_at: now,
             me: me.clone(),
             inner: Mutex::default(),
             ledger: RwLock::new(None),

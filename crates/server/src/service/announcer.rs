@@ -8,6 +8,10 @@ use crate::{StartError, app::App};
 
 /// How often a replica says that it is there, in parts of the ttl: one that missed two of three is still counted as alive.
 const PER_TTL: u32 = 3;
+/// How often it looks whether what it said is so still, in parts of the ttl, and how long it waits for that at the most: others place tenants
+/// by how many it has.
+const LOOKS_PER_TTL: u32 = 12;
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 /// What is waited beyond the end of a silence, so that the next look comes after it.
 const BEYOND: Duration = Duration::from_millis(20);
 
@@ -36,12 +40,24 @@ pub(crate) async fn announce_first(app: &App) -> Result<(), StartError> {
     }
 }
 
-/// Announces until it is dropped, or until another process has taken this replica's id, which it then answers.
+/// Announces in every third of a ttl, and soon after what it says has changed, until it is dropped, or until another process has taken this replica's id, which it then answers.
 pub(crate) async fn keep_announcing(app: Arc<App>) -> StartError {
+    let look_every = (app.config.ttl / LOOKS_PER_TTL).min(LOOK_EVERY_MAX);
+    let due_after = || app.clock.now().plus(app.entropy.jittered(app.config.ttl / PER_TTL));
+    let (mut said, mut due_at) = (None, due_after());
     loop {
-        app.timer.sleep(app.entropy.jittered(app.config.ttl / PER_TTL)).await;
-        match app.leases.announce(&app.announcement(), app.config.ttl, false).await {
-            Ok(Announced::Accepted) => app.heard.note(app.clock.as_ref()),
+        app.timer.sleep(app.entropy.jittered(look_every)).await;
+        let announcement = app.announcement();
+        // What comes due before the next look is not left to it.
+        if said.as_ref() == Some(&announcement) && app.clock.now().plus(look_every) < due_at {
+            continue;
+        }
+        due_at = due_after();
+        match app.leases.announce(&announcement, app.config.ttl, false).await {
+            Ok(Announced::Accepted) => {
+                app.heard.note(app.clock.as_ref());
+                said = Some(announcement);
+            }
             Ok(Announced::Taken { endpoint, .. }) => {
                 return StartError::ReplicaIdTaken { replica: app.replica.clone(), endpoint };
             }
