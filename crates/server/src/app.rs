@@ -15,6 +15,7 @@ use crate::{
     forward::Forwarding,
     metrics::Metrics,
     patience::Patience,
+    placement::{Departures, Slack, Survey},
     problem::Problem,
     stage::{LastHeard, Stage, StageCell},
 };
@@ -55,6 +56,12 @@ pub(crate) struct App {
     pub(crate) parked: Semaphore,
     /// The way to the other replicas, where the fleet has a secret.
     pub(crate) forwarding: Option<Forwarding>,
+    /// What is known of the fleet.
+    pub(crate) survey: Survey,
+    /// How far above the even share a replica may be.
+    pub(crate) slack: Slack,
+    /// The tenants that leave with this replica.
+    pub(crate) departures: Arc<Departures>,
     /// Files of exports and imports under way; emptied at each start.
     pub(crate) scratch: PathBuf,
 }
@@ -210,7 +217,7 @@ impl App {
             instance: self.instance,
             endpoint: Some(self.endpoint.clone()),
             draining: self.stage.get() == Stage::Draining,
-            open_tenants: self.router.handles().len() as u64,
+            open_tenants: self.router.open_tenants() as u64,
         }
     }
 }

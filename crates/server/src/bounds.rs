@@ -62,6 +62,11 @@ impl Bound {
         self.lock().total
     }
 
+    /// How many there are for one tenant.
+    pub(crate) fn of(&self, key: &LeaseKey) -> usize {
+        self.lock().by_tenant.get(key).copied().unwrap_or(0)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Counts> {
         // The counts are changed in steps that cannot panic between them.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
@@ -98,7 +103,7 @@ mod tests {
         let third = bound.enter(&other).unwrap();
         assert_eq!(bound.enter(&other).unwrap_err().code(), ErrorCode::Overloaded);
         drop(first);
-        assert_eq!(bound.total(), 2);
+        assert_eq!((bound.total(), bound.of(&one), bound.of(&other)), (2, 1, 1));
         let again = bound.enter(&one).unwrap();
         drop((again, second, third));
         assert!(bound.lock().by_tenant.is_empty() && bound.total() == 0);

@@ -22,6 +22,7 @@ mod forward;
 mod metrics;
 mod observe;
 mod patience;
+mod placement;
 mod problem;
 mod routes;
 mod same_site;
@@ -35,7 +36,8 @@ mod telemetry;
 pub use api::openapi_json;
 pub use config::{
     AuthMode, AuthSettings, AzureIdentity, AzureSettings, BackendPair, CONFIG_KEYS, Config, FollowSettings,
-    LimitSettings, LogFormat, LogSettings, PeerSettings, PostgresSettings, SecretText, SnapshotSettings,
+    LimitSettings, LogFormat, LogSettings, PeerSettings, PlacementSettings, PostgresSettings, SecretText,
+    SnapshotSettings,
 };
 pub use error::{ConfigError, ExitReport, ServeError, StartError};
 pub use service::{Edges, Service, Shutdown, Stores, banner, bind};

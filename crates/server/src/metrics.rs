@@ -19,7 +19,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::{connections::ConnectionCounters, forward::ForwardCounters};
+use crate::{connections::ConnectionCounters, forward::ForwardCounters, placement::PlacementCounters};
 
 /// The label values of a request: the route's template, never a path, so that there are as many as there are routes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -77,6 +77,7 @@ pub(crate) struct Metrics {
     sweeps_failed: Counter,
     pub(crate) forward: ForwardCounters,
     pub(crate) connections: Arc<ConnectionCounters>,
+    pub(crate) placement: PlacementCounters,
 }
 
 impl fmt::Debug for Metrics {
@@ -123,6 +124,7 @@ impl Metrics {
             sweeps_failed: Counter::default(),
             forward: ForwardCounters::default(),
             connections: Arc::default(),
+            placement: PlacementCounters::default(),
             registry: Registry::default(),
         };
         registry.register("http_requests", "Answered requests", metrics.requests.clone());
@@ -204,6 +206,7 @@ impl Metrics {
         registry.register("sweeps_failed", "Failed sweeps", metrics.sweeps_failed.clone());
         metrics.forward.register(&mut registry);
         metrics.connections.register(&mut registry);
+        metrics.placement.register(&mut registry);
         metrics.begin_at_zero();
         Self { registry, ..metrics }
     }

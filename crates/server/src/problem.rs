@@ -129,6 +129,11 @@ impl Problem {
         self.0.code
     }
 
+    /// This problem in particular, for people.
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidArgument, detail)
     }

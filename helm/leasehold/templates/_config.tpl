@@ -3,8 +3,11 @@
 {{ toJson . }}
 {{- else if kindIs "bool" . -}}
 {{ . }}
-{{- else -}}
+{{- /* Every number of a values file is a float to Helm; only those that are whole are written so. */ -}}
+{{- else if eq (float64 .) (float64 (int64 .)) -}}
 {{ int64 . }}
+{{- else -}}
+{{ . }}
 {{- end -}}
 {{- end -}}
 

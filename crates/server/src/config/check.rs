@@ -41,6 +41,7 @@ impl Config {
         }
         self.check_durations()?;
         self.check_counts()?;
+        self.placement.slack()?;
         if self.auth.mode == AuthMode::None && !self.listen_addr().ip().is_loopback() {
             return Err(ConfigError::NotLoopback { listen: self.listen_addr() });
         }
@@ -85,6 +86,7 @@ impl Config {
             ("limits.stall_time_max", self.limits.stall_time_max),
             ("follow.heartbeat_every", self.follow.heartbeat_every),
             ("peers.connect_timeout", self.peers.connect_timeout),
+            ("placement.moves_pause", self.placement.moves_pause),
         ];
         if let Some(postgres) = &self.postgres {
             positive.extend([
@@ -107,13 +109,12 @@ impl Config {
                 return Err(ConfigError::Unusable { key, detail: "more than a day".to_owned() });
             }
         }
-        if self.snapshot.every > DURATION_MAX {
-            return Err(ConfigError::Unusable {
-                key: "snapshot.every",
-                detail: "more than a day".to_owned(),
-            });
+        let zero_is_meant =
+            [("snapshot.every", self.snapshot.every), ("placement.warm_within", self.placement.warm_within)];
+        match zero_is_meant.into_iter().find(|(_, duration)| *duration > DURATION_MAX) {
+            Some((key, _)) => Err(ConfigError::Unusable { key, detail: "more than a day".to_owned() }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn check_counts(&self) -> Result<(), ConfigError> {
@@ -134,6 +135,7 @@ impl Config {
             ("limits.connections_per_peer_max", limits.connections_per_peer_max),
             ("limits.open_tenants_max", limits.open_tenants_max),
             ("follow.followers_max", self.follow.followers_max),
+            ("placement.moves_max", self.placement.moves_max),
             ("follow.followers_per_tenant_max", self.follow.followers_per_tenant_max),
         ];
         match counts.into_iter().find(|(_, count)| *count == 0) {

@@ -9,7 +9,7 @@ use std::{
 use leasehold_types::ReplicaId;
 use serde::Deserialize;
 
-use super::{AzureSettings, LimitSettings, PeerSettings, PostgresSettings};
+use super::{AzureSettings, LimitSettings, PeerSettings, PlacementSettings, PostgresSettings};
 
 /// The port that is tried first where nobody named one.
 pub(crate) const PORT_DEFAULT: u16 = 7400;
@@ -59,6 +59,8 @@ pub struct Config {
     pub follow: FollowSettings,
     /// How the replicas of a fleet know one another.
     pub peers: PeerSettings,
+    /// Where the tenants of a fleet belong.
+    pub placement: PlacementSettings,
     /// Who may call.
     pub auth: AuthSettings,
     /// Logs.
@@ -88,6 +90,7 @@ impl Default for Config {
             limits: LimitSettings::default(),
             follow: FollowSettings::default(),
             peers: PeerSettings::default(),
+            placement: PlacementSettings::default(),
             auth: AuthSettings::default(),
             log: LogSettings::default(),
             dev: false,

@@ -8,6 +8,7 @@ mod limits;
 mod load;
 mod pair;
 mod peers;
+mod placement;
 mod postgres;
 mod secret;
 #[cfg(test)]
@@ -19,5 +20,6 @@ pub use keys::CONFIG_KEYS;
 pub use limits::LimitSettings;
 pub use pair::BackendPair;
 pub use peers::PeerSettings;
+pub use placement::PlacementSettings;
 pub use postgres::PostgresSettings;
 pub use secret::SecretText;

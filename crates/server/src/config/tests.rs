@@ -91,6 +91,8 @@ fn a_value(key: &str) -> &'static str {
         "azure.account_key" => KEY.1,
         "azure.retry_for" => "5s",
         "azure.create_container" => "true",
+        "placement.enabled" | "placement.rebalance" => "false",
+        "placement.load_slack" => "0.5",
         key if key.ends_with("_max") && !key.ends_with("_time_max") && key != "limits.timeout_max" => "7",
         "snapshot.close_concurrency" => "7",
         _ => "3s",
@@ -174,7 +176,7 @@ fn every_key_can_be_set_by_the_environment_and_by_the_file() {
 
 #[test]
 fn a_key_list_that_misses_a_field_would_be_noticed() {
-    for table in ["postgres", "azure", "snapshot", "limits", "follow", "peers", "auth", "log"] {
+    for table in ["postgres", "azure", "snapshot", "limits", "follow", "peers", "placement", "auth", "log"] {
         let error = serde_json::from_str::<Config>(&format!("{{\"{table}\": {{\"?\": 1}}}}"))
             .unwrap_err()
             .to_string();
@@ -197,6 +199,10 @@ fn what_does_not_go_together_names_the_key() {
         ("drain_timeout", &[("drain_timeout", "61s")]),
         ("drain_timeout", &[("grace_period", "29s")]),
         ("ttl", &[("ttl", "2days")]),
+        ("placement.load_slack", &[("placement.load_slack", "11")]),
+        ("placement.moves_pause", &[("placement.moves_pause", "0s")]),
+        ("placement.moves_max", &[("placement.moves_max", "0")]),
+        ("placement.warm_within", &[("placement.warm_within", "2days")]),
         ("snapshot.close_concurrency", &[("snapshot.close_concurrency", "0")]),
         ("limits.rows_max", &[("limits.rows_max", "0")]),
         ("endpoint", &[("endpoint", "a.example:1")]),

@@ -41,17 +41,19 @@ const ANSWER_SLACK: Duration = Duration::from_secs(2);
 const PROBLEM_TIME_MAX: Duration = Duration::from_secs(5);
 /// The longest problem that is read.
 const PROBLEM_BYTES_MAX: usize = 256 * 1024;
+/// How often one of them may say that the tenant is on its way before another one is asked.
+const MOVING_MAX: u32 = 8;
 /// How long a relayed body may be quiet, unless heartbeats are rarer.
 const QUIET_MAX: Duration = Duration::from_secs(60);
 
 /// One request of a client.
 pub(super) struct Errand<'a> {
-    app: &'a App,
-    forwarding: &'a Forwarding,
-    key: LeaseKey,
-    parts: Parts,
-    route: String,
-    kept: Kept,
+    pub(super) app: &'a App,
+    pub(super) forwarding: &'a Forwarding,
+    pub(super) key: LeaseKey,
+    pub(super) parts: Parts,
+    pub(super) route: String,
+    pub(super) kept: Kept,
     patience: Patience,
     next: Next,
     /// Whether an attempt may have been executed whose answer was lost.
@@ -60,8 +62,10 @@ pub(super) struct Errand<'a> {
     last: Option<Response>,
     /// Whether that is this replica's own success, beside which the owner would only know more.
     last_is_success: bool,
-    /// The replicas that did not answer.
-    unreachable: Vec<String>,
+    /// The replicas that did not answer, or did not open it.
+    pub(super) passed_over: Vec<String>,
+    /// How often the last place said that the tenant is on its way.
+    moving: u32,
 }
 
 /// What came of an attempt.
@@ -70,6 +74,8 @@ enum Step {
     Answer(Response),
     /// It is known where to ask instead, at once.
     Elsewhere,
+    /// The place that was chosen did not open it, and executed nothing: the next one at once, whatever is left of the caller's time.
+    NextPlace,
     /// Nothing was executed, or it may be executed twice: again after a wait.
     Again,
 }
@@ -87,7 +93,7 @@ impl<'a> Errand<'a> {
         let route = route.rsplit_once("{tenant}").map_or("", |(_, rest)| rest).to_owned();
         let patience = Patience::of_headers(&parts.headers, app);
         let kept = Kept::new(body, app.config.limits.body_bytes_max);
-        let (may_have_executed, last, last_is_success, unreachable) = (false, None, false, Vec::new());
+        let (may_have_executed, last, last_is_success, passed_over) = (false, None, false, Vec::new());
         Self {
             app,
             forwarding,
@@ -100,7 +106,8 @@ impl<'a> Errand<'a> {
             may_have_executed,
             last,
             last_is_success,
-            unreachable,
+            passed_over,
+            moving: 0,
         }
     }
 
@@ -114,11 +121,15 @@ impl<'a> Errand<'a> {
             };
             match step {
                 Step::Answer(response) => return self.settled(response),
+                Step::NextPlace if !self.kept.is_lost() => {
+                    self.app.metrics.forward.retries.inc();
+                    continue;
+                }
                 Step::Elsewhere if !has_hopped && !self.kept.is_lost() => {
                     has_hopped = true;
                     continue;
                 }
-                Step::Elsewhere | Step::Again => has_hopped = false,
+                Step::Elsewhere | Step::NextPlace | Step::Again => has_hopped = false,
             }
             let left = self.patience.left(self.app.clock.as_ref());
             if self.last_is_success || left.is_zero() || self.kept.is_lost() {
@@ -129,36 +140,6 @@ impl<'a> Errand<'a> {
             drop(place);
             wait = (wait * 2).min(PARKED_WAIT_MAX);
             self.app.metrics.forward.retries.inc();
-        }
-    }
-
-    /// Another replica that is to be asked; `None`: this one answers.
-    async fn whereabouts(&mut self) -> Option<Owner> {
-        if self.app.router.handle_of(&self.key).is_some() {
-            return None;
-        }
-        let known = self.forwarding.owners.get(&self.key);
-        self.app.metrics.forward.owner_known(known.is_some());
-        if known.is_some() {
-            return known;
-        }
-        let leaves = self.app.stage.get() == Stage::Draining;
-        // A body that cannot be sent twice is sent to the right one at once.
-        if !leaves && self.kept.fits() {
-            return None;
-        }
-        let row = self.app.leases.read(&self.key).await.ok()?;
-        let row_epoch = row.as_ref().map(|row| row.epoch);
-        match row.and_then(|row| row.owner).filter(|owner| !owner.remaining.is_zero()) {
-            // What has not left yet is waited for here.
-            Some(owner) if owner.replica == self.app.replica => None,
-            Some(owner) => {
-                let (replica, epoch) = (owner.replica.to_string(), row_epoch);
-                let owner = owner.endpoint.map(|endpoint| Owner { replica, endpoint, epoch });
-                owner.filter(Owner::is_reachable)
-            }
-            None if leaves => self.forwarding.successors.choose(self.app, &self.key, &self.unreachable).await,
-            None => None,
         }
     }
 
@@ -262,6 +243,7 @@ impl<'a> Errand<'a> {
     ) -> Step {
         let (mut head, incoming) = response.into_parts();
         strip_hop_by_hop(&mut head.headers);
+        self.app.survey.heard_of(self.app, owner, &mut head.headers);
         let epoch = head
             .headers
             .remove(OWNER_EPOCH)
@@ -311,7 +293,23 @@ impl<'a> Errand<'a> {
                 self.app.metrics.forward.forwarded(Forwarded::Moved);
                 self.forwarding.owners.forget(&self.key, owner);
                 self.last = Some(response);
+                self.moving += u32::from(owner.is_chosen());
+                if self.moving >= MOVING_MAX {
+                    self.pass_over(owner);
+                }
                 Step::Again
+            }
+            Some(Verdict::Refused) if owner.is_chosen() => {
+                self.app.metrics.forward.forwarded(Forwarded::Answered);
+                self.last = Some(response);
+                self.pass_over(owner);
+                Step::NextPlace
+            }
+            Some(Verdict::PeerRefused) if owner.is_chosen() => {
+                self.app.metrics.forward.forwarded(Forwarded::Refused);
+                tracing::warn!(key = %self.key, replica = owner.replica, "the replica that the tenant belongs to does not accept this one's peer secret");
+                self.pass_over(owner);
+                Step::NextPlace
             }
             Some(Verdict::PeerRefused) => {
                 self.app.metrics.forward.forwarded(Forwarded::Refused);
@@ -320,7 +318,7 @@ impl<'a> Errand<'a> {
                     format!("{} is held by replica {}, which accepts no forwarding", self.key, owner.replica);
                 Step::Answer(self.about(owner, ErrorCode::LeaseHeld, detail).into_response())
             }
-            Some(Verdict::Elsewise) | None => {
+            Some(Verdict::Refused | Verdict::Elsewise) | None => {
                 self.note_owner(owner, epoch);
                 self.app.metrics.forward.forwarded(Forwarded::Answered);
                 Step::Answer(response)
@@ -344,7 +342,7 @@ impl<'a> Errand<'a> {
         let mut problem =
             self.about(owner, code, format!("replica {} did not answer for {}", owner.replica, self.key));
         if let AskError::NotSent(_) = error {
-            self.unreachable.push(owner.replica.clone());
+            self.pass_over(owner);
         } else if !self.reads() {
             problem = problem.outcome_unknown();
             if matches!(error, AskError::Late) || !self.is_keyed() {
@@ -355,7 +353,19 @@ impl<'a> Errand<'a> {
         if !self.last_is_success {
             self.last = Some(problem.into_response());
         }
-        if let AskError::Late = error { Step::Answer(self.given_up_with()) } else { Step::Again }
+        match error {
+            AskError::Late => Step::Answer(self.given_up_with()),
+            AskError::NotSent(_) if owner.is_chosen() => Step::NextPlace,
+            _ => Step::Again,
+        }
+    }
+
+    /// Asks this one no more to open it.
+    fn pass_over(&mut self, owner: &Owner) {
+        self.moving = 0;
+        if !self.passed_over.contains(&owner.replica) {
+            self.passed_over.push(owner.replica.clone());
+        }
     }
 
     fn about(&self, owner: &Owner, code: ErrorCode, detail: String) -> Problem {

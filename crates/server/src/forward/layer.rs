@@ -17,6 +17,7 @@ use super::{
 use crate::{
     app::{App, AppState},
     auth::Identity,
+    placement::OPEN_TENANTS,
     problem::Problem,
 };
 
@@ -67,11 +68,12 @@ async fn tenant_of(parts: &mut Parts) -> Option<LeaseKey> {
     Some(LeaseKey::new(org, tenant))
 }
 
-/// This replica's own answer, with what the one that forwards remembers.
+/// This replica's own answer, with what the one that forwards remembers: at which epoch it is held here, and how much else is.
 async fn answer_peer(app: &App, key: Option<LeaseKey>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     if let Some(handle) = key.and_then(|key| app.router.handle_of(&key)) {
         response.headers_mut().insert(OWNER_EPOCH, handle.epoch().get().into());
     }
+    response.headers_mut().insert(OPEN_TENANTS, app.router.tenants().into());
     response
 }

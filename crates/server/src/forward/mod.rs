@@ -1,5 +1,5 @@
 //! Forwarding to the replica that holds a tenant: one hop, streaming both ways, authenticated by the fleet's secret
-//! (decision 0031).
+//! (decision 0031). A tenant that nobody holds is opened where it belongs (decision 0033).
 //!
 //! What was not executed is asked again wherever the tenant then is, as long as its caller waits; what may have been is asked again
 //! only if it reads, or carries an idempotency key.
@@ -12,16 +12,18 @@ mod headers;
 mod kept;
 mod layer;
 mod moving;
+mod opens;
 mod owners;
 mod peers;
 mod relay;
 mod secret;
-mod successors;
 mod verdict;
 mod vigil;
+mod whereabouts;
 
+pub(crate) use attempt::AskError;
 pub(crate) use counters::ForwardCounters;
-pub(crate) use handover::hand_over;
+pub(crate) use handover::{Told, give, hand_over, tell};
 pub(crate) use headers::FORWARDED_BY;
 pub(crate) use layer::{admit, forward};
 pub(crate) use owners::Owner;

@@ -17,7 +17,17 @@ pub(crate) struct Owner {
 impl Owner {
     /// Whether requests can be forwarded to it: replicas answer plain HTTP.
     pub(crate) fn is_reachable(&self) -> bool {
-        self.endpoint.starts_with("http://")
+        Self::can_be_reached(&self.endpoint)
+    }
+
+    /// The same of an address.
+    pub(crate) fn can_be_reached(endpoint: &str) -> bool {
+        endpoint.starts_with("http://")
+    }
+
+    /// Whether it was chosen to open the tenant, and nobody is known to hold it.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.epoch.is_none()
     }
 }
 

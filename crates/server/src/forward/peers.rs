@@ -13,7 +13,7 @@ use hyper_util::{
 use leasehold_types::ReplicaId;
 use tokio::sync::watch;
 
-use super::{moving::OnTheirWay, owners::Owners, secret::PeerSecrets, successors::Successors};
+use super::{moving::OnTheirWay, owners::Owners, secret::PeerSecrets};
 use crate::{Config, ConfigError};
 
 /// How many connections to one replica wait for their next request.
@@ -31,7 +31,6 @@ pub(crate) struct Forwarding {
     /// This replica, as the mark of a forwarded request.
     pub(super) by: HeaderValue,
     pub(super) owners: Owners,
-    pub(super) successors: Successors,
     /// What is being handed to a replica that was named.
     pub(crate) on_their_way: OnTheirWay,
     /// Set once, when this replica's connections are to end.
@@ -55,9 +54,9 @@ impl Forwarding {
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .build(connector);
         let owners = Owners::new(config.limits.open_tenants_max.saturating_mul(OWNERS_PER_TENANT));
-        let (successors, ending) = (Successors::default(), watch::Sender::new(false));
+        let ending = watch::Sender::new(false);
         let on_their_way = OnTheirWay::default();
-        Ok(Some(Self { http, secrets, by, owners, successors, on_their_way, ending }))
+        Ok(Some(Self { http, secrets, by, owners, on_their_way, ending }))
     }
 
     /// Ends the streams that are forwarded: their followers are told to take them up elsewhere.

@@ -14,6 +14,8 @@ pub(crate) enum Verdict {
     Held(Owner),
     /// The tenant is on its way; nothing was executed.
     Moving,
+    /// Too much, or out of reach of a store; nothing was executed, and another replica may do better.
+    Refused,
     /// Too much, too late or out of reach: what came of an earlier attempt is not known by it.
     Elsewise,
     /// The secret was not accepted.
@@ -27,6 +29,10 @@ impl Verdict {
             (ErrorCode::LeaseHeld, Some(owner)) if executed_nothing => Some(Self::Held(owner)),
             (ErrorCode::Draining | ErrorCode::Fenced, _) if executed_nothing => Some(Self::Moving),
             (ErrorCode::PeerRefused, _) => Some(Self::PeerRefused),
+            (
+                ErrorCode::Overloaded | ErrorCode::LeaseStoreUnavailable | ErrorCode::BlobStoreUnavailable,
+                _,
+            ) if executed_nothing => Some(Self::Refused),
             (
                 ErrorCode::LeaseHeld
                 | ErrorCode::Draining
@@ -80,6 +86,8 @@ mod tests {
     fn what_may_have_been_executed_is_never_told_as_moving() {
         assert_eq!(Verdict::of(ErrorCode::Draining, true, None), Some(Verdict::Moving));
         assert_eq!(Verdict::of(ErrorCode::Fenced, false, None), Some(Verdict::Elsewise));
+        assert_eq!(Verdict::of(ErrorCode::Overloaded, true, None), Some(Verdict::Refused));
+        assert_eq!(Verdict::of(ErrorCode::Overloaded, false, None), Some(Verdict::Elsewise));
         assert_eq!(Verdict::of(ErrorCode::NotEmpty, true, None), None);
         let read = |executed: &str| {
             let body = format!(

@@ -1,13 +1,15 @@
 //! The fleet: who is there; taking this replica out of it.
 
 use axum::extract::State;
+use leasehold_lease::ReplicaRow;
 use leasehold_types::LeaseKey;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
     answer::Answer,
-    app::{App, AppState},
+    app::AppState,
+    placement::even_share,
     problem::{Problem, ProblemBody},
     stage::Stage,
 };
@@ -37,6 +39,10 @@ pub(crate) struct ReplicaInfo {
 pub(crate) struct Replicas {
     /// In the order of their ids.
     replicas: Vec<ReplicaInfo>,
+    /// How many tenants each replica that is there and not draining would have, were they even.
+    fair_share: u64,
+    /// How many it has at the most before it is given no more, and hands some over where `placement` says so.
+    share_max: u64,
 }
 
 /// The replicas that share this one's stores.
@@ -52,6 +58,10 @@ pub(crate) struct Replicas {
 )]
 pub(crate) async fn replicas(State(app): State<AppState>) -> Result<Answer<Replicas>, Problem> {
     let rows = app.leases.replicas().await?;
+    let takes = |row: &&ReplicaRow| row.seen_ago <= app.config.ttl && !row.announcement.draining;
+    let taking: Vec<u64> = rows.iter().filter(takes).map(|row| row.announcement.open_tenants).collect();
+    let total = taking.iter().fold(0_u64, |sum, open| sum.saturating_add(*open));
+    let (fair_share, share_max) = (even_share(total, taking.len()), app.slack.share_max(total, taking.len()));
     let replicas = rows
         .into_iter()
         .map(|row| ReplicaInfo {
@@ -64,7 +74,7 @@ pub(crate) async fn replicas(State(app): State<AppState>) -> Result<Answer<Repli
             alive: row.seen_ago <= app.config.ttl,
         })
         .collect();
-    Ok(Answer(Replicas { replicas }))
+    Ok(Answer(Replicas { replicas, fair_share, share_max }))
 }
 
 /// How a drain ended.
@@ -89,22 +99,22 @@ pub(crate) struct Drained {
 )]
 pub(crate) async fn drain(State(app): State<AppState>) -> Result<Answer<Drained>, Problem> {
     // On its own task: a caller who hangs up does not stop it.
-    let failed = tokio::spawn(async move { app.drain().await })
+    let failed = tokio::spawn(async move { drain_all(&app).await })
         .await
         .map_err(|_| Problem::internal("the drain ended unexpectedly").outcome_unknown())?;
     Ok(Answer(Drained { failed }))
 }
 
-impl App {
-    /// Unready, then everything handed off. Answers the tenants that could not be.
-    pub(crate) async fn drain(&self) -> Vec<LeaseKey> {
-        self.stage.advance(Stage::Draining);
-        if let Err(error) = self.leases.announce(&self.announcement(), self.config.ttl, false).await {
-            tracing::warn!(%error, "the fleet could not be told that this replica drains");
-        }
-        let mut failed = self.router.close().await;
-        failed.sort_unstable();
-        self.metrics.handoffs_failed.inc_by(failed.len() as u64);
-        failed
+/// Unready, then everything handed off, and the place that each tenant belongs to told of it. Answers the tenants that could not be.
+pub(crate) async fn drain_all(app: &AppState) -> Vec<LeaseKey> {
+    app.stage.advance(Stage::Draining);
+    if let Err(error) = app.leases.announce(&app.announcement(), app.config.ttl, false).await {
+        tracing::warn!(%error, "the fleet could not be told that this replica drains");
     }
+    app.departures.begin(app);
+    let mut failed = app.router.close().await;
+    app.departures.end();
+    failed.sort_unstable();
+    app.metrics.handoffs_failed.inc_by(failed.len() as u64);
+    failed
 }

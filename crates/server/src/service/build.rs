@@ -25,6 +25,7 @@ use crate::{
     config::BackendPair,
     forward::Forwarding,
     metrics::Metrics,
+    placement::{Departures, Survey},
     stage::{LastHeard, StageCell},
 };
 
@@ -128,9 +129,12 @@ impl Service {
             entropy: Arc::clone(&edges.entropy),
             points: edges.points,
         };
-        let options = router_options(&config, node_dir, replica.clone(), Arc::clone(&metrics));
+        let departures = Arc::new(Departures::default());
+        let told = (Arc::clone(&metrics), Arc::clone(&departures));
+        let options = router_options(&config, node_dir, replica.clone(), told);
         let router = Router::new(options, backends)?;
         let forwarding = Forwarding::new(&config, &replica)?;
+        let slack = config.placement.slack()?;
         let limits = &config.limits;
         let app = App {
             instance: edges.entropy.uuid(),
@@ -159,6 +163,9 @@ impl Service {
             ),
             parked: Semaphore::new(limits.parked_max.min(Semaphore::MAX_PERMITS)),
             forwarding,
+            survey: Survey::default(),
+            slack,
+            departures,
             scratch,
             config,
         };
@@ -188,7 +195,7 @@ fn router_options(
     config: &Config,
     state_root: PathBuf,
     replica: ReplicaId,
-    metrics: Arc<Metrics>,
+    (metrics, departures): (Arc<Metrics>, Arc<Departures>),
 ) -> RouterOptions {
     let limits = &config.limits;
     let mut ledger = LedgerOptions::default();
@@ -197,7 +204,12 @@ fn router_options(
     ledger.limits.result_bytes_max = limits.result_bytes_max;
     ledger.limits.batch_events_max = limits.batch_events_max;
     ledger.limits.batch_bytes_max = limits.body_bytes_max;
-    let observer = move |event: &TenureEvent| metrics.observe(event);
+    let observer = move |event: &TenureEvent| {
+        metrics.observe(event);
+        if let TenureEvent::Released { key, flushed, .. } = event {
+            departures.released(key, *flushed);
+        }
+    };
     RouterOptions {
         ttl: config.ttl,
         margin: config.margin,

@@ -12,7 +12,15 @@ use super::{
     Service,
     announcer::{announce_first, keep_announcing},
 };
-use crate::{ExitReport, ServeError, StartError, api::service_of, app::App, connections, stage::Stage};
+use crate::{
+    ExitReport, ServeError, StartError,
+    api::service_of,
+    app::{App, AppState},
+    connections,
+    placement::keep_balanced,
+    routes::fleet::drain_all,
+    stage::Stage,
+};
 
 /// How a run is told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +83,7 @@ impl Service {
                 tracing::error!(error = %taken, "another process took this replica's id");
                 (Shutdown::Graceful, Some(taken))
             }
+            never = keep_balanced(Arc::clone(&app)) => match never {},
         };
         let report = end(&app, told, &mut shutdown).await;
 
@@ -83,8 +92,9 @@ impl Service {
         }
         // Nobody is left to tell when the server is gone already.
         let _ = stop.send(true);
+        let over = async { tokio::join!(&mut server, app.departures.told()) };
         tokio::select! {
-            _ = &mut server => {}
+            _ = over => {}
             () = app.timer.sleep(CONNECTIONS_END_MAX) => server.abort(),
         }
         retire(&app).await;
@@ -104,7 +114,7 @@ async fn retire(app: &App) {
 }
 
 /// Unready, take nothing new, hand off side by side within the grace period, abandon the rest. Answers what was not flushed.
-async fn end(app: &App, told: Shutdown, shutdown: &mut mpsc::Receiver<Shutdown>) -> Option<ExitReport> {
+async fn end(app: &AppState, told: Shutdown, shutdown: &mut mpsc::Receiver<Shutdown>) -> Option<ExitReport> {
     app.stage.advance(Stage::Draining);
     tracing::info!(tenants = app.router.handles().len(), "going");
     let abandoned = match told {
@@ -131,9 +141,9 @@ async fn end(app: &App, told: Shutdown, shutdown: &mut mpsc::Receiver<Shutdown>)
 }
 
 /// Hands off again and again what could not be: a store that is away for a moment should cost nobody a tail. The grace period bounds it.
-async fn hand_off_all(app: &App) {
+async fn hand_off_all(app: &AppState) {
     loop {
-        let failed = app.drain().await;
+        let failed = drain_all(app).await;
         if failed.is_empty() {
             return;
         }

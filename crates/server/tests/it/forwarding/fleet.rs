@@ -6,7 +6,7 @@ use axum::{Router, extract::Request, response::Response};
 use leasehold_lease::{Acquisition, Announcement};
 use leasehold_server::{Config, Edges, Stores};
 use leasehold_testkit::{CloudPair, Pair as _};
-use leasehold_types::LeaseKey;
+use leasehold_types::{LeaseKey, ReplicaId};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -19,6 +19,7 @@ pub(crate) struct Fleet {
     pub(crate) dir: TempDir,
     pub(crate) stores: Stores,
     edges: Edges,
+    is_placed: bool,
 }
 
 impl Fleet {
@@ -37,7 +38,7 @@ impl Fleet {
 
     fn on(dir: TempDir, stores: Stores) -> Self {
         let edges = Edges::system();
-        let fleet = Self { dir, stores, edges };
+        let fleet = Self { dir, stores, edges, is_placed: false };
         fleet.secret_file("peers", SECRET);
         fleet
     }
@@ -52,7 +53,13 @@ impl Fleet {
     pub(crate) fn config(&self) -> Config {
         let mut config = config_in(self.dir.path());
         config.peers.secret_file = Some(self.dir.path().join("peers"));
+        config.placement.enabled = self.is_placed;
         config
+    }
+
+    /// The same fleet whose tenants open where they belong. The others' open where they are asked for, so that a test says where.
+    pub(crate) fn placed(self) -> Self {
+        Self { is_placed: true, ..self }
     }
 
     pub(crate) async fn start(&self) -> Served {
@@ -77,18 +84,22 @@ impl Fleet {
         (Served::start_at(listener, config, self.stores.clone()).await, placed)
     }
 
-    /// Gives `tenant` to a replica that is not there, for so long.
-    pub(crate) async fn give(&self, tenant: &str, replica: &str, endpoint: &str, ttl: Duration) {
-        let key: LeaseKey = tenant.parse().unwrap();
-        let replica: leasehold_types::ReplicaId = replica.parse().unwrap();
+    /// Announces a replica that is not there.
+    pub(crate) async fn announce(&self, replica: &str, endpoint: &str) {
         let announcement = Announcement {
-            replica: replica.clone(),
+            replica: replica.parse().unwrap(),
             instance: self.edges.entropy.uuid(),
             endpoint: Some(endpoint.to_owned()),
             draining: false,
             open_tenants: 1,
         };
-        self.stores.leases.announce(&announcement, ttl, true).await.unwrap();
+        self.stores.leases.announce(&announcement, Duration::from_secs(1), true).await.unwrap();
+    }
+
+    /// Gives `tenant` to a replica that is not there, for so long.
+    pub(crate) async fn give(&self, tenant: &str, replica: &str, endpoint: &str, ttl: Duration) {
+        self.announce(replica, endpoint).await;
+        let (key, replica): (LeaseKey, ReplicaId) = (tenant.parse().unwrap(), replica.parse().unwrap());
         let tenure = self.edges.entropy.tenure_id();
         let acquired = self.stores.leases.acquire(&key, &replica, tenure, ttl).await.unwrap();
         assert!(matches!(acquired, Acquisition::Granted(_)), "{acquired:?}");

@@ -5,5 +5,6 @@ mod fleet;
 mod marks;
 mod moving;
 mod pausing;
+mod placing;
 mod routes;
 mod streams;

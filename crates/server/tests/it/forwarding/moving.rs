@@ -144,7 +144,7 @@ async fn nothing_opens_a_tenant_again_where_it_is_handed_over_from() {
 }
 
 /// Appends one after the other to its own tenant until it is told to stop; what was acknowledged, and what was no success.
-fn writer(
+pub(super) fn writer(
     urls: Vec<String>,
     tenant: String,
     is_keyed: bool,
@@ -183,6 +183,11 @@ async fn replicas_go_and_come_under_load_and_no_client_sees_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_go_and_come_on_the_cloud_pair_and_no_client_sees_it() {
     roll(Fleet::cloud().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_go_and_come_under_load_where_tenants_have_a_place_and_no_client_sees_it() {
+    roll(Fleet::new().placed()).await;
 }
 
 async fn roll(fleet: Fleet) {
@@ -232,7 +237,7 @@ async fn roll(fleet: Fleet) {
     }
 }
 
-async fn all_kinds(served: &Served, tenant: &str) -> Vec<String> {
+pub(super) async fn all_kinds(served: &Served, tenant: &str) -> Vec<String> {
     let (mut kinds, mut after) = (Vec::new(), "1-0".to_owned());
     loop {
         let page = served.get(&format!("{}/events?limit=1000&after={after}", path_of(tenant))).await.ok(200);
