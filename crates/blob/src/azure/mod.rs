@@ -4,6 +4,7 @@
 //! them is seen outside this folder:
 //!
 //! - [`transport`]: connections with limits, errors without addresses, and the answer's `Retry-After`.
+//! - [`markup`]: what the XML parser is given has no page and no tag beyond a bound.
 //! - [`calls`]: every request is repeated a bounded number of times, under limits of an injected timer, outside any log.
 //! - [`request`]: every request that is made.
 //! - [`headers`]: what the client adds to a request and a strict server refuses.
@@ -21,6 +22,7 @@ mod headers;
 mod inspect;
 mod managed;
 mod mark;
+mod markup;
 mod options;
 mod request;
 mod secret;

@@ -9,10 +9,10 @@ use azure_core::{
     headers::{DATE, DELETE_TYPE_PERMANENT, ERROR_CODE, HeaderName, Headers, RETRY_AFTER},
 };
 use bytes::BytesMut;
-use futures::TryStreamExt as _;
+use futures::{TryStreamExt as _, future::ready};
 use reqwest_012 as reqwest;
 
-use super::options::AzureLimits;
+use super::{markup::Markup, options::AzureLimits};
 use crate::BlobError;
 
 /// The most that is read of an answer that says no.
@@ -108,8 +108,20 @@ impl HttpClient for Transport {
         let status = StatusCode::try_from(status)
             .map_err(|_| Error::message(ErrorKind::DataConversion, "an unknown status"))?;
         let body = answer.bytes_stream().map_err(|error| TransportError::Broken(told(error)).wrapped());
+        if !is_listing(request) {
+            return Ok(Response::new(status, headers, Box::pin(body)));
+        }
+        let mut markup = Markup::new();
+        let body = body.and_then(move |chunk| {
+            ready(markup.look(&chunk).map(|()| chunk).map_err(TransportError::wrapped))
+        });
         Ok(Response::new(status, headers, Box::pin(body)))
     }
+}
+
+/// Whether the answer is one that the client reads as XML. Nothing else that is asked of the service is.
+fn is_listing(request: &Request) -> bool {
+    request.url().query_pairs().any(|(name, value)| name == "comp" && value == "list")
 }
 
 /// What the service said, by its code and never by its text, which may hold what was sent.
