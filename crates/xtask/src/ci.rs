@@ -2,9 +2,16 @@
 
 use std::fmt::Display;
 
-use crate::{XtaskError, chart, documents, house, layers, suites, tool::Cargo, workspace::Workspace};
+use crate::{
+    XtaskError, chart, documents, house, layers, suites,
+    supply::{self, Advisories},
+    threats,
+    tool::Cargo,
+    unsafety,
+    workspace::Workspace,
+};
 
-const STEPS: usize = 6;
+const STEPS: usize = 7;
 
 fn header(step: usize, title: &str) {
     println!("\n=== {step}/{STEPS} {title} ===");
@@ -17,19 +24,22 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), XtaskError> {
     header(1, "format");
     cargo.run(&["fmt", "--all", "--check"])?;
 
-    header(2, "rules: layers, house, documents");
+    header(2, "rules: layers, house, unsafe, documents, threats");
     rules(workspace)?;
 
-    header(3, "lints");
+    header(3, "supply chain");
+    supply::run(workspace, Advisories::IfReachable)?;
+
+    header(4, "lints");
     cargo.run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
 
-    header(4, "documentation");
+    header(5, "documentation");
     cargo.run_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
 
-    header(5, "chart");
+    header(6, "chart");
     chart::run(workspace, None)?;
 
-    header(6, "tests");
+    header(7, "tests");
     suites::run(workspace, &[])
 }
 
@@ -37,7 +47,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), XtaskError> {
 pub(crate) fn rules(workspace: &Workspace) -> Result<(), XtaskError> {
     let breaches = tell("layers", &layers::breaches(&layers::members(workspace.metadata())))
         + tell("house", &house::breaches(workspace)?)
-        + tell("documents", &documents::breaches(workspace)?);
+        + tell("unsafe", &unsafety::breaches(workspace)?)
+        + tell("documents", &documents::breaches(workspace)?)
+        + tell("threats", &threats::breaches(workspace)?);
     if breaches == 0 { Ok(()) } else { Err(XtaskError::Breaches { breaches }) }
 }
 

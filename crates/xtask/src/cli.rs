@@ -1,8 +1,14 @@
 //! The verbs and their options.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
-use crate::{XtaskError, bench, beside, chart, ci, contract, model, soak, suites, workspace::Workspace};
+use crate::{
+    XtaskError, bench, beside, chart, ci, contract, model, sbom, soak, suites,
+    supply::{self, Advisories},
+    workspace::Workspace,
+};
 
 /// Starts what the suites need and runs them.
 #[derive(Debug, Parser)]
@@ -38,7 +44,19 @@ enum Verb {
         /// Only the tests that pytest selects by this: `cargo xtask chart refused`
         filter: Option<String>,
     },
-    /// Everything that a change must pass: format, lints, documentation, layers, house rules, `chart`, then `test`
+    /// Holds the dependencies to deny.toml
+    Supply {
+        /// Fails where the database of advisories cannot be fetched, and does not only say so
+        #[arg(long)]
+        advisories: bool,
+    },
+    /// Writes the binary's bill of materials, as CycloneDX JSON
+    Sbom {
+        /// The file, else `sbom/leasehold.cdx.json` below the target directory
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Everything that a change must pass: format, layers, house rules, `supply`, lints, documentation, `chart`, then `test`
     Ci,
     /// Runs the benches beside the servers that they need, and writes their tables into benches/README.md
     Bench {
@@ -78,6 +96,9 @@ pub fn run(cli: &Cli) -> Result<(), XtaskError> {
         Verb::Soak(plan) => soak::run(&workspace, plan),
         Verb::Services { command } => beside::run(&workspace, command),
         Verb::Chart { filter } => chart::run(&workspace, filter.as_deref()),
+        Verb::Supply { advisories: true } => supply::run(&workspace, Advisories::Required),
+        Verb::Supply { advisories: false } => supply::run(&workspace, Advisories::IfReachable),
+        Verb::Sbom { output } => sbom::write(&workspace, output.as_deref()).map(drop),
         Verb::Ci => ci::run(&workspace),
         Verb::Model { options } => model::run(&workspace, options),
         Verb::Rules => ci::rules(&workspace),

@@ -86,7 +86,7 @@ fn broken_links(root: &Path, document: &Path, text: &str) -> Vec<Breach> {
 }
 
 /// The links of a line as (text, target).
-fn links(line: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn links(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.match_indices("](").filter_map(|(at, _)| {
         let (before, after) = (line.get(..at)?, line.get(at + 2..)?);
         let shown = before.get(before.rfind('[')? + 1..)?;
@@ -96,11 +96,12 @@ fn links(line: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Whether a link's text is the name of one item, and not a path or a call.
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     text.trim_end_matches('…').chars().all(|character| character.is_alphanumeric() || character == '_')
 }
 
-fn introduces(path: &Path, item: &str) -> bool {
+/// Whether the source at `path` has an item of this name; an ellipsis at its end stands for the rest of it.
+pub(crate) fn introduces(path: &Path, item: &str) -> bool {
     let Ok(source) = fs::read_to_string(path) else { return false };
     let name = item.trim_end_matches('…');
     INTRODUCERS.iter().any(|introducer| {

@@ -38,12 +38,16 @@ pub enum XtaskError {
         /// Why it could not be installed.
         source: Box<XtaskError>,
     },
-    /// What the chart is tested with is missing and could not be installed.
+    /// What comes from `PyPI` is missing and could not be installed.
     #[error(
-        "the chart's tests need Python 3.11 or later with its venv module (another one than `python3` by PYTHON), and from PyPI \
-         helm-python-sdk, kubernetes-validate and the rest of helm/tests/requirements.txt: they could not be installed"
+        "{purpose} need Python 3.11 or later with its venv module (another one than `python3` by PYTHON), and from PyPI what \
+         {pinned} lists: it could not be installed"
     )]
-    NoChartTools {
+    NoPythonTools {
+        /// What it is for.
+        purpose: &'static str,
+        /// The list.
+        pinned: &'static str,
         /// Why.
         source: Box<XtaskError>,
     },
@@ -53,6 +57,15 @@ pub enum XtaskError {
     /// The test runner's list of tests has another form than this program reads.
     #[error("failed to read the test runner's list of tests")]
     List(#[source] serde_json::Error),
+    /// The lock file is none.
+    #[error("failed to read the digests in Cargo.lock")]
+    Lock(#[source] Box<toml::de::Error>),
+    /// A crate that carries a library does not say which version of it.
+    #[error("{path} does not say which version of its library it carries: look where it says so now")]
+    NoVersion {
+        /// Where it used to stand.
+        path: PathBuf,
+    },
     /// The tests do not hold the contract's rows one by one.
     #[error(transparent)]
     Rows(#[from] RowsError),

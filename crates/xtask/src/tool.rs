@@ -81,9 +81,10 @@ impl<'w> Cargo<'w> {
     }
 
     fn command<S: AsRef<str>>(&self, arguments: &[S]) -> (Command, String) {
+        let arguments = locked(arguments.iter().map(AsRef::as_ref).collect());
         let mut command = Command::new(&self.program);
         command
-            .args(arguments.iter().map(AsRef::as_ref))
+            .args(&arguments)
             .current_dir(self.workspace.root())
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
@@ -92,8 +93,35 @@ impl<'w> Cargo<'w> {
         if let Ok(paths) = env::join_paths(env::split_paths(&paths).chain([self.tools().join("bin")])) {
             command.env("PATH", paths);
         }
-        let shown =
-            arguments.iter().fold("cargo".to_owned(), |shown, argument| shown + " " + argument.as_ref());
-        (command, shown)
+        (command, format!("cargo {}", arguments.join(" ")))
+    }
+}
+
+/// The same arguments, by the lock file where cargo resolves anything: what is tested is what was locked.
+fn locked(mut arguments: Vec<&str>) -> Vec<&str> {
+    let at = match arguments.as_slice() {
+        ["bench" | "build" | "clippy" | "doc" | "run" | "test" | "tree", ..] => 1,
+        ["nextest", "list" | "run", ..] => 2,
+        _ => return arguments,
+    };
+    if !arguments.contains(&"--locked") {
+        arguments.insert(at, "--locked");
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_builds_builds_what_was_locked() {
+        let shown = |line: &str| locked(line.split(' ').collect()).join(" ");
+        assert_eq!(shown("clippy --workspace -- -D warnings"), "clippy --locked --workspace -- -D warnings");
+        assert_eq!(shown("nextest run --workspace"), "nextest run --locked --workspace");
+        assert_eq!(shown("tree --locked"), "tree --locked");
+        for line in ["fmt --all --check", "nextest --version", "install cargo-nextest --locked"] {
+            assert_eq!(shown(line), line);
+        }
     }
 }

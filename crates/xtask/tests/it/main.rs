@@ -1,6 +1,6 @@
 //! The workspace, held to its own rules.
 
-use xtask::{documents, house, layers, rows, workspace::Workspace};
+use xtask::{documents, house, layers, rows, threats, unsafety, workspace::Workspace};
 
 fn workspace() -> Workspace {
     Workspace::find().expect("this test runs inside the workspace")
@@ -27,6 +27,18 @@ fn sources_keep_the_house_rules() {
 #[test]
 fn documents_link_to_what_is_there() {
     let breaches = documents::breaches(&workspace()).expect("the documents can be read");
+    assert!(breaches.is_empty(), "{}", shown(&breaches));
+}
+
+#[test]
+fn no_source_is_unsafe_and_every_crate_forbids_it() {
+    let breaches = unsafety::breaches(&workspace()).expect("the sources can be read");
+    assert!(breaches.is_empty(), "{}", shown(&breaches));
+}
+
+#[test]
+fn every_threat_names_a_test_that_shows_what_stands_against_it() {
+    let breaches = threats::breaches(&workspace()).expect("the document can be read");
     assert!(breaches.is_empty(), "{}", shown(&breaches));
 }
 
