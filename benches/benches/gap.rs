@@ -142,9 +142,9 @@ async fn objects(blobs: &dyn BlobStore) -> Result<Duration, BenchError> {
     })
     .await?;
     let first = "beside/one/e00000001/small-0".parse()?;
-    let get = timed(async |_| Ok(drop(blobs.get(&first, 1 << 20).await?))).await?;
+    let get = timed(async |_| blobs.get(&first, 1 << 20).await.map(drop).map_err(Into::into)).await?;
     let prefix = "beside/two/".parse()?;
-    let list = timed(async |_| Ok(drop(blobs.list(&prefix).await?))).await?;
+    let list = timed(async |_| blobs.list(&prefix).await.map(drop).map_err(Into::into)).await?;
     Ok(2 * put + get + 3 * list)
 }
 
@@ -213,9 +213,9 @@ async fn moved(mib: u64, moves: usize, addresses: &CloudAddresses) -> Result<Out
         taken.push(Duration::from_secs_f64(gaps(&mut asking[from]).await? - before));
     }
     stop.store(true, Ordering::Relaxed);
-    let mut writes = Vec::new();
+    let mut told = Vec::new();
     while let Some(one) = writers.join_next().await {
-        writes.append(&mut one??);
+        told.append(&mut one??);
     }
 
     let owner = &replicas[moves % 2];
@@ -225,9 +225,9 @@ async fn moved(mib: u64, moves: usize, addresses: &CloudAddresses) -> Result<Out
         rows: rows(&*stores.leases, &Entropy::system()).await?,
         objects: objects(&*stores.blobs).await?,
         image: image(&*stores.blobs, &ledger, directory.path()).await?,
-        hop: timed(async |_| Ok(drop(asking[0].get("/healthz").await?))).await?,
+        hop: timed(async |_| asking[0].get("/healthz").await.map(drop).map_err(Into::into)).await?,
     };
-    Ok(Outcome { gaps: taken, writes, floor })
+    Ok(Outcome { gaps: taken, writes: told, floor })
 }
 
 #[tokio::main]

@@ -137,12 +137,11 @@ fn find(
     }
 }
 
-/// The event of this key, and what the key stands for.
-fn known(
-    session: &Session<'_>,
-    author: Author,
-    key: &str,
-) -> Result<Option<(Position, Option<Vec<u8>>)>, LedgerError> {
+/// Where an event stands, and the digest of what its key stands for.
+type Known = (Position, Option<Vec<u8>>);
+
+/// The event of this key.
+fn known(session: &Session<'_>, author: Author, key: &str) -> Result<Option<Known>, LedgerError> {
     let found = session
         .connection
         .prepare_cached("SELECT seq, idem_digest FROM main.events WHERE idem_key = ?1")

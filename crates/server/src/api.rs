@@ -16,7 +16,6 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::AppState,
-    auth::{authorize, identify},
     forward::forward,
     observe::observe,
     problem::{Problem, of_panic},
@@ -109,19 +108,16 @@ async fn document() -> Response {
 
 /// The service: routes, and around them what counts, what contains a panic and what keeps other sites out.
 pub(crate) fn service_of(app: AppState) -> Router {
-    let (router, _) = routes_of().split_for_parts();
-    let routed = router
+    let (routes, _) = routes_of().split_for_parts();
+    routes
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_that_method)
         .layer(middleware::from_fn_with_state(AppState::clone(&app), forward))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), until_started))
-        .layer(middleware::from_fn(authorize))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), same_site))
         .layer(CatchPanicLayer::custom(of_panic))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), observe))
-        .with_state(AppState::clone(&app));
-    // Around the routing, not inside it: whose tenant `/v1/self` is has to be known before a route is looked for.
-    Router::new().fallback_service(routed).layer(middleware::from_fn_with_state(app, identify))
+        .with_state(app)
 }
 
 async fn nothing_here(State(_): State<AppState>) -> Problem {

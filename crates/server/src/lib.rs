@@ -11,7 +11,6 @@
 mod answer;
 mod api;
 mod app;
-mod auth;
 mod bounds;
 mod config;
 mod connections;

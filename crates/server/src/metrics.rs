@@ -164,51 +164,56 @@ impl Metrics {
             Unit::Seconds,
             metrics.unpublished_age_seconds_max.clone(),
         );
-        registry.register("tenants_acquired", "Tenants that began to be served", metrics.acquired.clone());
-        registry.register("lease_renewals", "Granted renewals", metrics.renewals.clone());
-        registry.register("leases_lapsed", "Leases that passed their deadline", metrics.lapsed.clone());
-        registry.register("leases_resumed", "Lapsed leases that were resumed", metrics.resumed.clone());
-        registry.register("leases_lost", "Leases that went to another tenure", metrics.lost.clone());
-        registry.register("tenants_released", "Tenants handed back", metrics.released.clone());
-        registry.register(
-            "handoffs_failed",
-            "Handoffs after which the tenant stayed",
-            metrics.handoffs_failed.clone(),
-        );
-        registry.register(
-            "drain_timeouts",
-            "Handoffs that gave up waiting for work",
-            metrics.drain_timeouts.clone(),
-        );
-        registry.register_with_unit(
-            "move_write_gap",
-            "Moves to a replica that was named: time from the last moment at which this replica could acknowledge a write until the other one said that it serves",
-            Unit::Seconds,
-            metrics.write_gap_seconds.clone(),
-        );
-        registry.register_with_unit(
-            "handoff_closed",
-            "Handoffs: time from the last moment at which this replica could acknowledge a write until the lease was free",
-            Unit::Seconds,
-            metrics.handoff_closed_seconds.clone(),
-        );
-        registry.register("snapshots_published", "Published snapshots", metrics.snapshots.clone());
-        registry.register("snapshots_failed", "Failed uploads", metrics.snapshots_failed.clone());
-        registry.register("snapshot_uploaded_bytes", "Uploaded bytes", metrics.snapshot_bytes.clone());
-        registry.register_with_unit(
-            "snapshot_upload",
-            "Time from taking an image to its manifest",
-            Unit::Seconds,
-            metrics.snapshot_seconds.clone(),
-        );
-        registry.register("tenants_forgotten", "Tenants forgotten", metrics.forgotten.clone());
-        registry.register("swept_objects", "Objects deleted by sweeps", metrics.swept_objects.clone());
-        registry.register("sweeps_failed", "Failed sweeps", metrics.sweeps_failed.clone());
+        metrics.register_tenures(&mut registry);
         metrics.forward.register(&mut registry);
         metrics.connections.register(&mut registry);
         metrics.placement.register(&mut registry);
         metrics.begin_at_zero();
         Self { registry, ..metrics }
+    }
+
+    /// What becomes of tenants.
+    fn register_tenures(&self, registry: &mut Registry) {
+        registry.register("tenants_acquired", "Tenants that began to be served", self.acquired.clone());
+        registry.register("lease_renewals", "Granted renewals", self.renewals.clone());
+        registry.register("leases_lapsed", "Leases that passed their deadline", self.lapsed.clone());
+        registry.register("leases_resumed", "Lapsed leases that were resumed", self.resumed.clone());
+        registry.register("leases_lost", "Leases that went to another tenure", self.lost.clone());
+        registry.register("tenants_released", "Tenants handed back", self.released.clone());
+        registry.register(
+            "handoffs_failed",
+            "Handoffs after which the tenant stayed",
+            self.handoffs_failed.clone(),
+        );
+        registry.register(
+            "drain_timeouts",
+            "Handoffs that gave up waiting for work",
+            self.drain_timeouts.clone(),
+        );
+        registry.register_with_unit(
+            "move_write_gap",
+            "Moves to a replica that was named: time from the last moment at which this replica could acknowledge a write until the other one said that it serves",
+            Unit::Seconds,
+            self.write_gap_seconds.clone(),
+        );
+        registry.register_with_unit(
+            "handoff_closed",
+            "Handoffs: time from the last moment at which this replica could acknowledge a write until the lease was free",
+            Unit::Seconds,
+            self.handoff_closed_seconds.clone(),
+        );
+        registry.register("snapshots_published", "Published snapshots", self.snapshots.clone());
+        registry.register("snapshots_failed", "Failed uploads", self.snapshots_failed.clone());
+        registry.register("snapshot_uploaded_bytes", "Uploaded bytes", self.snapshot_bytes.clone());
+        registry.register_with_unit(
+            "snapshot_upload",
+            "Time from taking an image to its manifest",
+            Unit::Seconds,
+            self.snapshot_seconds.clone(),
+        );
+        registry.register("tenants_forgotten", "Tenants forgotten", self.forgotten.clone());
+        registry.register("swept_objects", "Objects deleted by sweeps", self.swept_objects.clone());
+        registry.register("sweeps_failed", "Failed sweeps", self.sweeps_failed.clone());
     }
 
     /// A series that is not there until it counts one never rises for an alert that asks for an increase.

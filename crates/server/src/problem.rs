@@ -124,7 +124,6 @@ impl Problem {
         }))
     }
 
-    #[cfg(test)]
     pub(crate) fn code(&self) -> ErrorCode {
         self.0.code
     }

@@ -97,7 +97,7 @@ async fn another_derivation_key_would_orphan_every_tenant() {
 
 /// The soft and the hard limit of open files of a process.
 fn open_files_of(pid: u32) -> (String, String) {
-    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     let mut words = line.split_whitespace().map(str::to_owned);
     (words.next().unwrap(), words.next().unwrap())

@@ -225,7 +225,9 @@ fn a_key_of_a_batch_stands_for_all_of_it_and_nothing_else() {
         ("one", &["a", "b"], true),
     ] {
         match named(key, kinds, is_list) {
-            Err(LedgerError::IdempotencyMismatch { key: told, first: Some(_) }) => assert!(told.starts_with(key)),
+            Err(LedgerError::IdempotencyMismatch { key: told, first: Some(_) }) => {
+                assert!(told.starts_with(key));
+            }
             other => panic!("{key} {kinds:?}: {other:?}"),
         }
     }

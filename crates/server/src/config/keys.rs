@@ -74,10 +74,7 @@ pub const CONFIG_KEYS: &[(&str, &str)] = &[
     ("placement.rebalance", "whether replicas hand tenants over so that each has its share"),
     ("placement.moves_max", "tenants handed over side by side"),
     ("placement.moves_pause", "how long until the next ones"),
-    (
-        "placement.warm_within",
-        "how lately a tenant was used that is opened elsewhere when its replica leaves",
-    ),
+    ("placement.warm_within", "how lately used a tenant is that is opened elsewhere at a drain"),
     ("auth.mode", "none (loopback only) or none-acknowledged"),
     ("log.format", "text or json"),
     ("log.filter", "what is logged"),

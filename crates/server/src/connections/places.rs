@@ -22,7 +22,7 @@ pub(super) struct Places {
 
 /// A place that is free, for whoever comes next.
 #[derive(Debug)]
-pub(super) struct FreePlace(Option<OwnedSemaphorePermit>);
+pub(super) struct FreePlace(#[expect(dead_code, reason = "held, never read")] Option<OwnedSemaphorePermit>);
 
 /// A connection's place; it is given back when this is dropped.
 #[derive(Debug)]

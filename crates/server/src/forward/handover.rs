@@ -79,7 +79,7 @@ pub(crate) async fn give(
         match &given {
             Ok(_) => tracing::info!(%key, %to, cause, "handed over"),
             Err(not) => {
-                tracing::warn!(%key, %to, cause, outcome = ?not.outcome, said = not.problem.detail(), "not handed over")
+                tracing::warn!(%key, %to, cause, outcome = ?not.outcome, said = not.problem.detail(), "not handed over");
             }
         }
         given

@@ -6,7 +6,7 @@ use axum::{
     extract::{FromRequestParts as _, MatchedPath, Path, Request, State},
     http::{HeaderMap, HeaderValue, request::Parts},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
 use leasehold_types::{ErrorCode, LeaseKey};
 
@@ -16,7 +16,6 @@ use super::{
 };
 use crate::{
     app::{App, AppState},
-    auth::Identity,
     placement::OPEN_TENANTS,
     problem::Problem,
 };
@@ -24,8 +23,11 @@ use crate::{
 /// Answers a request of another replica here and nowhere else, and a client's wherever its tenant is.
 ///
 /// It goes by the route's parameters, so that a route about a tenant cannot be forgotten here.
-pub(crate) async fn forward(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    let is_of_peer = request.extensions().get::<Identity>().is_some_and(Identity::is_of_peer);
+pub(crate) async fn forward(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    let is_of_peer = match admit(&app, request.headers_mut()) {
+        Ok(is_of_peer) => is_of_peer,
+        Err(problem) => return problem.into_response(),
+    };
     if app.forwarding.is_none() {
         return next.run(request).await;
     }
@@ -40,7 +42,7 @@ pub(crate) async fn forward(State(app): State<AppState>, request: Request, next:
 }
 
 /// Whether another replica sent this; the mark without a secret of the fleet is refused, and goes no further.
-pub(crate) fn admit(app: &App, headers: &mut HeaderMap) -> Result<bool, Problem> {
+fn admit(app: &App, headers: &mut HeaderMap) -> Result<bool, Problem> {
     let shown: Vec<HeaderValue> = headers.get_all(PEER_SECRET).iter().cloned().collect();
     let by = headers.get(FORWARDED_BY).cloned();
     headers.remove(PEER_SECRET);

@@ -4,13 +4,14 @@
 //! tenant when it is asked for it.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use futures::{StreamExt as _, stream};
-use leasehold_types::LeaseKey;
+use leasehold_tenure::Handle;
+use leasehold_types::{LeaseKey, Moment};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
@@ -37,9 +38,17 @@ pub(crate) struct Departures {
 #[derive(Debug)]
 struct Leaving {
     /// Those that were used lately. What was not is opened when it is asked for.
-    warm: HashSet<LeaseKey>,
+    warm: HashMap<LeaseKey, Handle>,
     /// Takes each of them once it is handed off; as long as there are of them.
-    gone: mpsc::Sender<LeaseKey>,
+    gone: mpsc::Sender<Gone>,
+}
+
+/// A tenant that is handed off.
+#[derive(Debug)]
+struct Gone {
+    key: LeaseKey,
+    /// When its gate was closed here.
+    closed_at: Option<Moment>,
 }
 
 impl Departures {
@@ -48,8 +57,10 @@ impl Departures {
         let mut leaving = self.lock();
         let Some(Leaving { warm, gone }) = &mut *leaving else { return };
         // What was abandoned, or lost, is whoever's it is by now.
-        if warm.remove(key) && flushed {
-            let _ = gone.try_send(key.clone());
+        if let Some(handle) = warm.remove(key)
+            && flushed
+        {
+            let _ = gone.try_send(Gone { key: key.clone(), closed_at: handle.closed_at() });
         }
     }
 
@@ -60,7 +71,8 @@ impl Departures {
         }
         let handles = app.router.handles();
         let used = handles.iter().filter(|handle| handle.idle_for() < app.config.placement.warm_within);
-        let mut warm: HashSet<LeaseKey> = used.map(|handle| handle.key().clone()).collect();
+        let mut warm: HashMap<LeaseKey, Handle> =
+            used.map(|handle| (handle.key().clone(), handle.clone())).collect();
         let mut leaving = self.lock();
         // Asked to leave once more: what is on its way out already is nobody's handle any more.
         warm.extend(leaving.take().into_iter().flat_map(|before| before.warm));
@@ -90,14 +102,15 @@ impl Departures {
     }
 }
 
-async fn tell_all(app: AppState, coming: mpsc::Receiver<LeaseKey>) {
+async fn tell_all(app: AppState, coming: mpsc::Receiver<Gone>) {
     let Some(forwarding) = &app.forwarding else { return };
-    let coming = stream::unfold(coming, |mut coming| async { coming.recv().await.map(|key| (key, coming)) });
-    coming.for_each_concurrent(TELLINGS_MAX, |key| tell_one(&app, forwarding, key)).await;
+    let coming =
+        stream::unfold(coming, |mut coming| async { coming.recv().await.map(|gone| (gone, coming)) });
+    coming.for_each_concurrent(TELLINGS_MAX, |gone| tell_one(&app, forwarding, gone)).await;
 }
 
 /// Tells the place that the tenant belongs to, or the next one.
-async fn tell_one(app: &App, forwarding: &Forwarding, key: LeaseKey) {
+async fn tell_one(app: &App, forwarding: &Forwarding, Gone { key, closed_at }: Gone) {
     let mut without = Vec::new();
     let mut outcome = MoveOutcome::Unopened;
     while without.len() < PLACES_MAX {
@@ -107,10 +120,15 @@ async fn tell_one(app: &App, forwarding: &Forwarding, key: LeaseKey) {
         let told = tell(app, forwarding, &key, &place, ANSWER_MAX).await;
         tracing::debug!(%key, to = place.replica, ?told, "told to open a tenant that left");
         match told {
-            Told::Opened(_) => outcome = MoveOutcome::Moved,
+            Told::Opened(_) => {
+                outcome = MoveOutcome::Moved;
+                if let Some(closed_at) = closed_at {
+                    app.metrics.moved(app.clock.now().since(closed_at));
+                }
+            }
             Told::Held => outcome = MoveOutcome::Taken,
             // It may have it open by now.
-            Told::Unanswered(AskError::Lost(_) | AskError::Late) => {}
+            Told::Unanswered(AskError::Lost(_) | AskError::Gone | AskError::Late) => {}
             Told::Refused(..) | Told::Unanswered(AskError::NotSent(_)) => {
                 without.push(place.replica);
                 continue;

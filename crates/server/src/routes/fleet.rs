@@ -36,6 +36,7 @@ pub(crate) struct ReplicaInfo {
 
 /// The fleet.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the names are the answer's")]
 pub(crate) struct Replicas {
     /// In the order of their ids.
     replicas: Vec<ReplicaInfo>,

@@ -130,7 +130,7 @@ impl App {
         }
     }
 
-    pub(crate) fn status_of_row(&self, row: LeaseRow) -> TenantStatus {
+    pub(crate) fn status_of_row(row: LeaseRow) -> TenantStatus {
         let state = match &row.owner {
             _ if row.is_forgotten() => TenantState::Forgotten,
             Some(owner) if !owner.remaining.is_zero() => TenantState::Held,
@@ -174,7 +174,7 @@ impl App {
     pub(crate) async fn status(&self, key: &LeaseKey) -> Result<TenantStatus, Problem> {
         match self.router.handle_of(key) {
             Some(handle) => Ok(self.status_of_open(&handle)),
-            None => Ok(self.status_of_row(self.row(key).await?)),
+            None => Ok(Self::status_of_row(self.row(key).await?)),
         }
     }
 }
@@ -342,7 +342,7 @@ pub(crate) async fn list(
         .into_iter()
         .map(|row| match app.router.handle_of(&row.key) {
             Some(handle) => app.status_of_open(&handle),
-            None => app.status_of_row(row),
+            None => App::status_of_row(row),
         })
         .collect();
     Ok(Answer(TenantPage { tenants, next, has_more }))

@@ -204,10 +204,10 @@ impl App {
     /// Hands a tenant off where this replica has it, and says how it stands then.
     async fn hand_off(&self, key: &LeaseKey) -> Result<TenantStatus, Problem> {
         let Some(handle) = self.router.handle_of(key) else {
-            return self.held_elsewhere(key).await.map(|row| self.status_of_row(row));
+            return self.held_elsewhere(key).await.map(Self::status_of_row);
         };
         self.hand_off_open(&handle).await?;
-        Ok(self.status_of_row(self.row(key).await?))
+        Ok(Self::status_of_row(self.row(key).await?))
     }
 
     /// The row of a tenant that is not open here, unless somebody holds it.

@@ -83,7 +83,7 @@ async fn an_end_does_not_wait_for_streams_and_idle_connections() {
     let one = Served::alone().await;
     one.append(TENANT, "a").await;
     let stream = one
-        .request(reqwest::Method::GET, &format!("{}/events", path_of(TENANT)))
+        .request(Method::GET, &format!("{}/events", path_of(TENANT)))
         .header("accept", "text/event-stream")
         .send()
         .await

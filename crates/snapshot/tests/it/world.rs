@@ -219,7 +219,7 @@ impl World {
             remaining: std::time::Duration::ZERO,
         });
         let floor = self.row.floor;
-        Some(LeaseRow { key: key(), epoch, owner, floor, forgotten_at: None, receipt: None })
+        Some(LeaseRow { key: key(), epoch, owner, floor, forgotten_at: None, receipt: None, paused_at: None })
     }
 
     pub(crate) fn open_plan(&mut self, claim: &Claim) -> OpenPlan {

@@ -48,7 +48,10 @@ async fn a_wrong_password_fails_and_the_rest_is_looked_at() {
 async fn a_schema_that_is_missing_older_or_newer_fails() {
     let patient = Patient::new().await;
     for (break_it, part) in [
-        ("UPDATE @.schema_history SET version = 99", "use a newer build"),
+        (
+            "UPDATE @.schema_history SET version = 99 WHERE version = (SELECT max(version) FROM @.schema_history)",
+            "use a newer build",
+        ),
         ("DELETE FROM @.schema_history", "`leasehold migrate` as the role that owns the schema"),
         ("DROP SCHEMA @ CASCADE", "CREATE SCHEMA"),
     ] {

@@ -149,7 +149,7 @@ async fn after_a_lost_answer_no_refusal_says_that_nothing_was_executed() {
     fleet.give(TENANT, "ghost", &played.endpoint, Duration::from_secs(3_600)).await;
     let request = replica
         .request(Method::POST, &format!("{}/events", path_of(TENANT)))
-        .header("Leasehold-Timeout", "500ms")
+        .header("Leasehold-Timeout", "5s")
         .json(&event("a", Some("k")));
     let problem = soon("the answer", replica.send(request)).await.problem(502, "owner_unreachable");
     assert_eq!(problem["executed"], "unknown");

@@ -96,6 +96,8 @@ async fn until_told(asked: &Served, open: &[u64]) {
         told.map(|replica| replica["open_tenants"].as_u64().unwrap()).eq(open.iter().copied())
     })
     .await;
+    // What a replica has read of the fleet it uses for a quarter of a second.
+    pause(Duration::from_millis(400)).await;
 }
 
 async fn moves(replica: &Served, cause: &str, outcome: &str) -> u64 {
