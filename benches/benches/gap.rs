@@ -225,7 +225,7 @@ async fn moved(mib: u64, moves: usize, addresses: &CloudAddresses) -> Result<Out
         rows: rows(&*stores.leases, &Entropy::system()).await?,
         objects: objects(&*stores.blobs).await?,
         image: image(&*stores.blobs, &ledger, directory.path()).await?,
-        hop: timed(async |_| asking[0].get("/healthz").await.map(drop).map_err(Into::into)).await?,
+        hop: timed(async |_| asking[0].get("/healthz").await.map(drop)).await?,
     };
     Ok(Outcome { gaps: taken, writes: told, floor })
 }

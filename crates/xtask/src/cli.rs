@@ -50,7 +50,7 @@ enum Verb {
         #[arg(long)]
         advisories: bool,
     },
-    /// Writes the binary's bill of materials, as CycloneDX JSON
+    /// Writes the binary's bill of materials, as `CycloneDX` JSON
     Sbom {
         /// The file, else `sbom/leasehold.cdx.json` below the target directory
         #[arg(long, value_name = "FILE")]
