@@ -88,6 +88,11 @@ async fn at_last<F: AsyncFn() -> bool>(what: &str, done: F) {
     panic!("not within a minute: {what}");
 }
 
+/// Until no replica goes by what it read of the fleet before: it uses that for a quarter of a second.
+async fn until_read_anew() {
+    pause(Duration::from_millis(400)).await;
+}
+
 /// Until `asked` is told that the replicas have so many open, in the order of their ids.
 async fn until_told(asked: &Served, open: &[u64]) {
     at_last("the fleet knows its loads", async || {
@@ -96,8 +101,7 @@ async fn until_told(asked: &Served, open: &[u64]) {
         told.map(|replica| replica["open_tenants"].as_u64().unwrap()).eq(open.iter().copied())
     })
     .await;
-    // What a replica has read of the fleet it uses for a quarter of a second.
-    pause(Duration::from_millis(400)).await;
+    until_read_anew().await;
 }
 
 async fn moves(replica: &Served, cause: &str, outcome: &str) -> u64 {
@@ -304,6 +308,7 @@ async fn what_leaves_is_open_elsewhere_before_anybody_asks(fleet: Fleet) {
     let gone = { tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap() };
     fleet.announce("gone", &format!("http://{gone}")).await;
     let (b, c) = (fleet.start_with(long).await, fleet.start_with(long).await);
+    until_read_anew().await;
     assert_eq!(soon("the drain", a.post("/v1/drain")).await.ok(200), json!({ "failed": [] }));
     at_last("they are open elsewhere", async || {
         tenants.iter().all(|tenant| holders(&[&b, &c], tenant).len() == 1)
@@ -339,6 +344,7 @@ async fn a_drain_waits_for_nobody_who_is_told(fleet: Fleet) {
         warm.append(tenant, "x").await;
     }
     fleet.announce("hanging", &hanging.endpoint).await;
+    until_read_anew().await;
     // Eight are told side by side and none of them is answered: twelve handoffs are done all the same.
     assert_eq!(soon("the drain", warm.post("/v1/drain")).await.ok(200), json!({ "failed": [] }));
     assert_eq!(open_on(&warm), 0);
