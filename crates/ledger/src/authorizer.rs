@@ -37,7 +37,7 @@ const READING_PRAGMAS_BARE: [&str; 9] = [
 const MODULES: [&str; 3] = ["fts5", "rtree", "rtree_i32"];
 
 /// Functions that reach outside of the file or into the library.
-const FORBIDDEN_FUNCTIONS: [&str; 2] = ["fts3_tokenizer", "load_extension"];
+const FORBIDDEN_FUNCTIONS: [&str; 3] = ["fts3_tokenizer", "load_extension", "sqlite_log"];
 
 /// Table-valued functions that show what callers have no business with: the pages of internal tables.
 const FORBIDDEN_TABLES: [&str; 3] = ["dbstat", "sqlite_dbpage", "sqlite_dbptr"];

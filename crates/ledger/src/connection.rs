@@ -12,7 +12,7 @@ use std::{
 use leasehold_types::Clock;
 use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
 
-use crate::{LedgerError, Limits, control::Control, counters::Counters, session::from_sqlite};
+use crate::{LedgerError, Limits, control::Control, counters::Counters, functions, session::from_sqlite};
 
 /// Virtual machine steps between two looks at the gate while a statement runs: some 10 to 20 microseconds.
 const STEPS_PER_LOOK: i32 = 1_000;
@@ -160,13 +160,15 @@ fn guard(mut connection: Connection, clock: &Arc<dyn Clock>, limits: &Limits) ->
         (Limit::SQLITE_LIMIT_VDBE_OP, 250_000),
         (Limit::SQLITE_LIMIT_FUNCTION_ARG, 100),
         (Limit::SQLITE_LIMIT_ATTACHED, 0),
-        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
+        // Each of its characters against each of the text, within one step of the machine: 1 s for the longest of both.
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
         (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, int(limits.params_max).max(16)),
         (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 16),
         (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
     ] {
         connection.set_limit(limit, bound)?;
     }
+    functions::bound(&connection, int(limits.value_bytes_max))?;
     let control = Arc::new(Control::new(Arc::clone(clock)));
     let asked = Arc::clone(&control);
     connection

@@ -90,6 +90,13 @@ pub enum LedgerError {
         /// The bound, in the unit that `what` names.
         limit: u64,
     },
+    /// The ledger's file is as large as it may be ([`Limits::file_bytes_max`](crate::Limits::file_bytes_max)). Nothing of this call was
+    /// kept. Reading goes on, and so does deleting rows, which makes room.
+    #[error("the ledger has the {limit} bytes that it may have")]
+    Full {
+        /// The bound in bytes.
+        limit: u64,
+    },
     /// An event, or an argument about events, is not one.
     #[error("event {index}: {field} {rule}")]
     InvalidEvent {
@@ -173,6 +180,7 @@ impl LedgerError {
             Self::ReadOnly => ErrorCode::ReadOnly,
             Self::StatementTimeout { .. } => ErrorCode::StatementTimeout,
             Self::TooLarge { .. } => ErrorCode::TooLarge,
+            Self::Full { .. } => ErrorCode::TenantFull,
             Self::InvalidEvent { .. } | Self::InvalidArgument { .. } | Self::Reentrant => {
                 ErrorCode::InvalidArgument
             }

@@ -18,6 +18,7 @@ mod error;
 mod event;
 mod execute;
 mod files;
+mod functions;
 mod gate;
 mod history;
 mod image;

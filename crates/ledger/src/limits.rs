@@ -29,7 +29,8 @@ pub struct Limits {
     pub batch_bytes_max: usize,
     /// Bytes of an `execute`'s answer that is kept under its idempotency key (256 KiB).
     pub kept_answer_bytes_max: usize,
-    /// Bytes that the ledger's file may have (none).
+    /// Bytes that the ledger's file may have (none). One that has more already, because the bound was higher before, is opened all the
+    /// same and grows no further.
     pub file_bytes_max: Option<u64>,
 }
 

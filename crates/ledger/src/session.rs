@@ -238,9 +238,7 @@ impl<'c> Session<'c> {
         }
         match (from_sqlite(error, self.path), self.limits.file_bytes_max) {
             // SQLite has one code for the disk's end and the file's own; the disk can be asked.
-            (LedgerError::DiskFull { .. }, Some(limit)) if has_room(self.path) => {
-                LedgerError::TooLarge { what: "bytes of the ledger's file", limit }
-            }
+            (LedgerError::DiskFull { .. }, Some(limit)) if has_room(self.path) => LedgerError::Full { limit },
             (LedgerError::TooLarge { what: VALUE, .. }, _) => {
                 LedgerError::TooLarge { what: VALUE, limit: self.limits.value_bytes_max as u64 }
             }

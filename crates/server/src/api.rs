@@ -17,6 +17,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     app::AppState,
     forward::forward,
+    metering::meter,
     observe::observe,
     problem::{Problem, of_panic},
     routes::{events, export, fleet, import, probes, sql, tenants, verbs},
@@ -113,6 +114,7 @@ pub(crate) fn service_of(app: AppState) -> Router {
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_that_method)
         .layer(middleware::from_fn_with_state(AppState::clone(&app), forward))
+        .layer(middleware::from_fn_with_state(AppState::clone(&app), meter))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), until_started))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), same_site))
         .layer(CatchPanicLayer::custom(of_panic))

@@ -13,6 +13,7 @@ use crate::{
     bounds::Bound,
     config::Config,
     forward::Forwarding,
+    metering::Metering,
     metrics::Metrics,
     patience::Patience,
     placement::{Departures, Slack, Survey},
@@ -50,6 +51,8 @@ pub(crate) struct App {
     pub(crate) is_alone_with_its_id: bool,
     /// Requests at work.
     pub(crate) in_flight: Arc<Bound>,
+    /// How much each caller asks, and how much is asked of each tenant.
+    pub(crate) metering: Metering,
     /// Event streams.
     pub(crate) followers: Arc<Bound>,
     /// One permit for each request that waits for its tenant to settle.

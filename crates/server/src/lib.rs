@@ -18,10 +18,13 @@ mod copying;
 mod error;
 mod extract;
 mod forward;
+mod metering;
 mod metrics;
 mod observe;
+mod panics;
 mod patience;
 mod placement;
+mod private_dir;
 mod problem;
 mod routes;
 mod same_site;
@@ -39,5 +42,6 @@ pub use config::{
     SnapshotSettings,
 };
 pub use error::{ConfigError, ExitReport, ServeError, StartError};
+pub use panics::watch_panics;
 pub use service::{Edges, Service, Shutdown, Stores, banner, bind};
 pub use telemetry::init_telemetry;

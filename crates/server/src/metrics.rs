@@ -19,7 +19,9 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::{connections::ConnectionCounters, forward::ForwardCounters, placement::PlacementCounters};
+use crate::{
+    connections::ConnectionCounters, forward::ForwardCounters, panics, placement::PlacementCounters,
+};
 
 /// The label values of a request: the route's template, never a path, so that there are as many as there are routes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -50,6 +52,7 @@ pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     request_seconds: Family<RouteLabels, Histogram>,
+    refused: Family<CodeLabel, Counter>,
     in_flight: Gauge,
     followers: Gauge,
     tenants_open: Gauge,
@@ -97,6 +100,7 @@ impl Metrics {
         let metrics = Self {
             requests: Family::default(),
             request_seconds: Family::new_with_constructor(seconds),
+            refused: Family::default(),
             in_flight: Gauge::default(),
             followers: Gauge::default(),
             tenants_open: Gauge::default(),
@@ -134,6 +138,11 @@ impl Metrics {
             Unit::Seconds,
             metrics.request_seconds.clone(),
         );
+        registry.register(
+            "http_requests_refused",
+            "Requests that were one too many of their caller or for their tenant",
+            metrics.refused.clone(),
+        );
         registry.register("http_requests_in_flight", "Requests at work", metrics.in_flight.clone());
         registry.register("followers", "Event streams", metrics.followers.clone());
         registry.register("tenants_open", "Tenants open on this replica", metrics.tenants_open.clone());
@@ -163,6 +172,11 @@ impl Metrics {
             "Age of the oldest write that is in no published snapshot, all open tenants",
             Unit::Seconds,
             metrics.unpublished_age_seconds_max.clone(),
+        );
+        registry.register(
+            "panics",
+            "Panics of this process, each contained to what met it",
+            panics::counter(),
         );
         metrics.register_tenures(&mut registry);
         metrics.forward.register(&mut registry);
@@ -221,6 +235,9 @@ impl Metrics {
         for flushed in ["true", "false"] {
             drop(self.released.get_or_create(&FlushedLabel { flushed }));
         }
+        for code in [ErrorCode::RateLimited, ErrorCode::Overloaded] {
+            drop(self.refused.get_or_create(&CodeLabel { code: code.as_str() }));
+        }
         let code = ErrorCode::BlobStoreUnavailable.as_str();
         drop(self.snapshots_failed.get_or_create(&CodeLabel { code }));
     }
@@ -230,6 +247,11 @@ impl Metrics {
         let route = route.to_owned();
         self.requests.get_or_create(&RequestLabels { method, route: route.clone(), status }).inc();
         self.request_seconds.get_or_create(&RouteLabels { method, route }).observe(took.as_secs_f64());
+    }
+
+    /// Counts a request that was one too many.
+    pub(crate) fn refused(&self, code: ErrorCode) {
+        self.refused.get_or_create(&CodeLabel { code: code.as_str() }).inc();
     }
 
     /// Counts a move that is complete (decision 0037).

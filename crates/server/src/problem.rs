@@ -173,6 +173,12 @@ impl Problem {
         self
     }
 
+    /// When asking again helps.
+    pub(crate) fn after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
     pub(crate) fn at(mut self, epoch: Epoch) -> Self {
         self.0.epoch = Some(epoch);
         self
@@ -335,16 +341,9 @@ impl From<LedgerError> for Problem {
     }
 }
 
-/// What stands where a handler panicked; the rest goes on being served.
+/// What stands where a handler panicked; the rest goes on being served. What it said is [`watch_panics`](crate::watch_panics)'s to tell.
 #[expect(clippy::needless_pass_by_value, reason = "the layer's signature")]
-pub(crate) fn of_panic(panic: Box<dyn std::any::Any + Send + 'static>) -> Response {
-    let said = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_default();
-    tracing::error!(%said, "a handler panicked");
-    // What a panic says may hold what another request sent; it stays in the log.
+pub(crate) fn of_panic(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
     Problem::internal("the request met a defect of this program").outcome_unknown().into_response()
 }
 

@@ -21,11 +21,14 @@ use crate::{
 /// What begins with this is about tenants or the fleet; everything else is answered at any time.
 const GUARDED: &str = "/v1/";
 
+/// Whether a request is about tenants or the fleet.
+pub(crate) fn is_guarded(request: &Request) -> bool {
+    request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str().starts_with(GUARDED))
+}
+
 /// Holds what comes too early, as long as its caller waits and there is room. Another replica is sent on at once: it knows where else to ask.
 pub(crate) async fn until_started(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    let is_guarded =
-        request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str().starts_with(GUARDED));
-    if is_guarded && app.stage.get() == Stage::Starting {
+    if is_guarded(&request) && app.stage.get() == Stage::Starting {
         // Whether the mark is to be believed makes no difference to who is told to come back.
         let waited = if request.headers().contains_key(FORWARDED_BY) {
             false

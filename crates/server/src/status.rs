@@ -76,6 +76,13 @@ pub(crate) const TABLE: &[Row] = &[
         "repeat the request later, with fewer at the same time",
     ),
     row(
+        ErrorCode::RateLimited,
+        StatusCode::TOO_MANY_REQUESTS,
+        Some(1),
+        "more requests a second than one may have",
+        "repeat the request after `Retry-After`",
+    ),
+    row(
         ErrorCode::Timeout,
         StatusCode::GATEWAY_TIMEOUT,
         Some(1),
@@ -137,6 +144,14 @@ pub(crate) const TABLE: &[Row] = &[
         None,
         "something is past its bound",
         "send or ask for less at a time",
+    ),
+    // Its owner's to mend, so no 5xx, which would be an operator's: a tenant that fills itself up must wake nobody.
+    row(
+        ErrorCode::TenantFull,
+        StatusCode::PAYLOAD_TOO_LARGE,
+        None,
+        "the tenant is as large as it may be",
+        "delete rows of the tenant's own tables, or have an operator raise `limits.ledger_bytes_max`; reading, export, handoff and forget go on",
     ),
     row(
         ErrorCode::SqlError,

@@ -2,26 +2,36 @@
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::{
+    EnvFilter, Layer as _, filter::filter_fn, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 use crate::{
     ConfigError,
     config::{LogFormat, LogSettings},
 };
 
+/// What other people's crates say below this may hold what clients and servers sent (heads, statements, bodies, credentials): it is
+/// written by no filter.
+const OTHERS_LEVEL: Level = Level::INFO;
+
+/// Whether this may be written at all; the filter that is configured decides of that what is.
+fn may_tell(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() <= OTHERS_LEVEL || metadata.target().starts_with("leasehold")
+}
+
 /// Installs the process's subscriber. A second call changes nothing: the first one's settings stay.
 pub fn init_telemetry(settings: &LogSettings) -> Result<(), ConfigError> {
     let filter = EnvFilter::try_new(&settings.filter)
         .map_err(|source| ConfigError::Unusable { key: "log.filter", detail: source.to_string() })?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    // That a subscriber stands already is how an embedding program, or a test, wants it.
-    let _ = match settings.format {
-        LogFormat::Text => builder.with_target(false).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let lines = match settings.format {
+        LogFormat::Text => lines.with_target(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
+    // That a subscriber stands already is how an embedding program, or a test, wants it.
+    let _ = tracing_subscriber::registry().with(filter).with(filter_fn(may_tell)).with(lines).try_init();
     Ok(())
 }
 

@@ -1,7 +1,11 @@
 //! An upload: image, publish, and what came of it. One at a time per tenure, by the state.
 
-use std::sync::{Arc, PoisonError, atomic::Ordering};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, PoisonError, atomic::Ordering},
+};
 
+use futures::FutureExt as _;
 use leasehold_snapshot::{ImageFile, Published};
 use leasehold_types::{Act, FencedReason};
 
@@ -31,8 +35,12 @@ impl Tenure {
     pub(crate) async fn upload(self: Arc<Self>, last: bool) {
         let began = self.now();
         let limit = self.shared.options.upload_timeout;
-        let outcome = match self.within(limit, self.publish(last)).await {
-            Some(outcome) => outcome,
+        // A panic is a failed upload like any other: whoever waits for it is told, and what it had begun is read back by the next one, as
+        // after one that took too long.
+        let publishing = AssertUnwindSafe(self.publish(last)).catch_unwind();
+        let outcome = match self.within(limit, publishing).await {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(_)) => Err(TenureError::TaskEnded { key: self.key.clone() }),
             None => Err(match self.epoch() {
                 Some(epoch) => TenureError::UploadTimeout { key: self.key.clone(), epoch, limit },
                 None => TenureError::TaskEnded { key: self.key.clone() },

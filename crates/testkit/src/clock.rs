@@ -26,6 +26,8 @@ const START_WALL: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 pub struct ManualClock {
     /// Nanoseconds since the start.
     passed: Arc<AtomicU64>,
+    /// How often it was read.
+    reads: Arc<AtomicU64>,
 }
 
 impl ManualClock {
@@ -41,6 +43,12 @@ impl ManualClock {
         self.passed.fetch_add(by, Ordering::SeqCst);
     }
 
+    /// How often it was read so far: whoever looks at it again and again, such as a statement that runs, is seen by that.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Ordering::SeqCst)
+    }
+
     fn passed(&self) -> Duration {
         Duration::from_nanos(self.passed.load(Ordering::SeqCst))
     }
@@ -48,6 +56,7 @@ impl ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Moment {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         START.plus(self.passed())
     }
 

@@ -22,6 +22,8 @@ pub enum ErrorCode {
     Paused,
     /// A bound on work in flight was reached.
     Overloaded,
+    /// More requests a second than one caller, or one tenant, may have.
+    RateLimited,
     /// Something did not answer within its time limit.
     Timeout,
     /// The lease store failed or could not be reached.
@@ -41,6 +43,8 @@ pub enum ErrorCode {
     MalformedBody,
     /// A body, batch, row count or field is past its bound.
     TooLarge,
+    /// The tenant's ledger is as large as it may be.
+    TenantFull,
     /// The SQL is not valid, or failed as the caller wrote it.
     SqlError,
     /// The SQL reaches what callers may not reach.
@@ -91,6 +95,7 @@ impl ErrorCode {
         Self::DrainTimeout,
         Self::Paused,
         Self::Overloaded,
+        Self::RateLimited,
         Self::Timeout,
         Self::LeaseStoreUnavailable,
         Self::BlobStoreUnavailable,
@@ -100,6 +105,7 @@ impl ErrorCode {
         Self::InvalidArgument,
         Self::MalformedBody,
         Self::TooLarge,
+        Self::TenantFull,
         Self::SqlError,
         Self::SqlForbidden,
         Self::ReadOnly,
@@ -131,6 +137,7 @@ impl ErrorCode {
             Self::DrainTimeout => "drain_timeout",
             Self::Paused => "paused",
             Self::Overloaded => "overloaded",
+            Self::RateLimited => "rate_limited",
             Self::Timeout => "timeout",
             Self::LeaseStoreUnavailable => "lease_store_unavailable",
             Self::BlobStoreUnavailable => "blob_store_unavailable",
@@ -140,6 +147,7 @@ impl ErrorCode {
             Self::InvalidArgument => "invalid_argument",
             Self::MalformedBody => "malformed_body",
             Self::TooLarge => "too_large",
+            Self::TenantFull => "tenant_full",
             Self::SqlError => "sql_error",
             Self::SqlForbidden => "sql_forbidden",
             Self::ReadOnly => "read_only",

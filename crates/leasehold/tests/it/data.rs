@@ -33,7 +33,7 @@ impl Answer {
 }
 
 impl Replica {
-    fn url(&self, key: &str, rest: &str) -> String {
+    pub(crate) fn url(&self, key: &str, rest: &str) -> String {
         let (org, tenant) = key.split_once('/').unwrap();
         format!("{}/v1/orgs/{org}/tenants/{tenant}{rest}", self.endpoint)
     }
@@ -77,11 +77,11 @@ pub(crate) fn names_in(page: &Value) -> Vec<String> {
     events.iter().map(|event| event["payload"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn client() -> reqwest::Client {
+pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-async fn answer(request: reqwest::RequestBuilder) -> Answer {
+pub(crate) async fn answer(request: reqwest::RequestBuilder) -> Answer {
     let response = request.send().await.unwrap();
     let status = response.status().as_u16();
     let body = response.bytes().await.unwrap();

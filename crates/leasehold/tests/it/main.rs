@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and does not get ends it")]
 
+mod bounds;
 mod cloud;
 mod damage;
 mod data;
@@ -11,6 +12,7 @@ mod full_disk;
 mod ground;
 mod impostor;
 mod interrupt;
+mod leaks;
 mod leaving;
 mod offline;
 mod process;

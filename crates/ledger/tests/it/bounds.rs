@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use leasehold_ledger::{Gate, LedgerOptions, Limits, OpenGate, Statement, Value, ledger_path};
+use leasehold_ledger::{
+    Gate, IdempotencyKey, LedgerError, LedgerOptions, Limits, OpenGate, Statement, Value, ledger_path,
+};
 use leasehold_testkit::SmallDisk;
-use leasehold_types::ErrorCode::{self, SqlError, TooLarge};
+use leasehold_types::ErrorCode::{self, SqlError, TenantFull, TooLarge};
 
 use crate::fixture::{self, World, event, json};
 
@@ -69,24 +71,113 @@ fn an_execute_is_bounded_as_a_whole_and_leaves_nothing_when_it_is_too_much() {
     assert_eq!(count.rows[0][0], Value::Integer(0));
 }
 
+/// Within one step of SQLite's machine nothing stops a function, so what would take long there does not begin (decision 0046).
+#[test]
+fn functions_whose_work_is_a_product_are_refused_before_they_begin() {
+    let world = World::new();
+    let long = "printf('%.*c', 4000000, 'a')";
+    let set = "printf('%.*c', 2000000, 'b')";
+    let keys = "printf('{%.*c', 100000, ' ') || '}'";
+    for sql in [
+        format!("SELECT trim({long}, {set})"),
+        format!("SELECT ltrim({long}, {set})"),
+        format!("SELECT rtrim({long}, {set})"),
+        format!("SELECT unhex({long}, {set})"),
+        format!("SELECT replace({long}, {set} || 'c', '')"),
+        format!("SELECT instr({long}, {set} || 'c')"),
+        format!("SELECT json_patch({keys}, {keys})"),
+        format!("SELECT jsonb_patch({keys}, {keys})"),
+        // By whatever name, and wherever it stands.
+        format!("SELECT \"TRIM\"({long}, {set})"),
+        format!("WITH t(x) AS (SELECT {long}) SELECT max(x) FROM t WHERE instr(x, {set} || 'c') > 0"),
+    ] {
+        let error = world.ledger.query(&world.gate, &sql, &[]).unwrap_err();
+        assert_eq!(error.code(), SqlError, "{sql}: {error}");
+        assert!(error.to_string().contains("more work than"), "{sql}: {error}");
+    }
+    for sql in [
+        format!("SELECT length(trim({long}, 'ab'))"),
+        format!("SELECT length(replace({long}, 'a', 'b'))"),
+        format!("SELECT instr({long}, 'aab')"),
+    ] {
+        world.ledger.query(&world.gate, &sql, &[]).unwrap();
+    }
+    let too_long = format!("SELECT replace({long}, 'a', 'bb')");
+    assert_eq!(world.ledger.query(&world.gate, &too_long, &[]).unwrap_err().code(), TooLarge);
+}
+
+fn bounded(bytes: u64) -> LedgerOptions {
+    let limits = Limits { file_bytes_max: Some(bytes), ..Limits::default() };
+    LedgerOptions { limits, ..LedgerOptions::default() }
+}
+
+/// Does something until it is refused, and answers how often it was done.
+fn until_full(mut act: impl FnMut(usize) -> Result<(), LedgerError>) -> usize {
+    for done in 0..1_000 {
+        if let Err(error) = act(done) {
+            assert_eq!(error.code(), TenantFull, "{error}");
+            return done;
+        }
+    }
+    panic!("it is never full");
+}
+
 #[test]
 fn a_file_that_is_full_refuses_what_does_not_fit_and_keeps_the_rest() {
-    let limits = Limits { file_bytes_max: Some(256 * 1024), ..Limits::default() };
-    let world = World::with(LedgerOptions { limits, ..LedgerOptions::default() });
+    let world = World::with(bounded(256 * 1024));
     let big = event("a").with_payload(json(&format!("\"{}\"", "x".repeat(20_000))));
-    let mut appended = 0;
-    let error = loop {
-        match world.ledger.append(&world.gate, std::slice::from_ref(&big)) {
-            Ok(_) => appended += 1,
-            Err(error) => break error,
-        }
-        assert!(appended < 100);
-    };
-    assert_eq!(error.code(), TooLarge, "{error}");
+    let appended = until_full(|_| world.ledger.append(&world.gate, std::slice::from_ref(&big)).map(drop));
     assert_eq!((world.kinds().len(), world.ledger.position().seq), (appended, appended as u64));
     world.ledger.append(&world.gate, &[event("small")]).unwrap();
     let image = world.ledger.take_image(&world.path("image.db")).unwrap();
+    assert!(image.pages * image.page_size <= 256 * 1024, "{} pages", image.pages);
     leasehold_ledger::verify_file(&image.path).unwrap();
+    world.ledger.export(&world.gate, &world.path("export.db")).unwrap();
+}
+
+#[test]
+fn deleting_rows_makes_room_in_a_full_file_under_a_key_too() {
+    let world = World::with(bounded(512 * 1024));
+    world.execute("CREATE TABLE t (x)");
+    let insert = Statement::new("INSERT INTO t VALUES (zeroblob(30000))", vec![]);
+    let run = |statement: &Statement, key: Option<&IdempotencyKey>| {
+        world.ledger.execute(&world.gate, std::slice::from_ref(statement), key)
+    };
+    let rows = until_full(|_| run(&insert, None).map(drop));
+    assert!(rows > 5, "{rows}");
+    let grows = Statement::new("UPDATE t SET x = zeroblob(60000)", vec![]);
+    assert_eq!(run(&grows, None).unwrap_err().code(), TenantFull);
+    let delete = Statement::new("DELETE FROM t WHERE rowid <= 3", vec![]);
+    run(&delete, Some(&IdempotencyKey { key: "k".into(), digest: [7; 32] })).unwrap();
+    let again = until_full(|_| run(&insert, None).map(drop));
+    assert!((3..=4).contains(&again), "what was freed, and no more: {again}");
+    world.ledger.quick_check().unwrap();
+}
+
+#[test]
+fn a_file_above_a_lowered_bound_is_opened_and_full() {
+    let world = World::new();
+    world.execute("CREATE TABLE t (x)");
+    for _ in 0..20 {
+        world.execute("INSERT INTO t VALUES (zeroblob(100000))");
+    }
+    world.append(&["a"]);
+    let image = world.ledger.take_image(&world.path("image.db")).unwrap();
+    let path = ledger_path(&world.path("lowered"));
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    leasehold_ledger::install(&image.path, &path).unwrap();
+    let ledger = fixture::open_with(&path, 2, bounded(1024 * 1024));
+    let gate: Arc<dyn Gate> = Arc::new(OpenGate);
+    let insert = Statement::new("INSERT INTO t VALUES (zeroblob(100000))", vec![]);
+    let run = |sql: &Statement| ledger.execute(&gate, std::slice::from_ref(sql), None);
+    assert_eq!(run(&insert).unwrap_err().code(), TenantFull);
+    let big = event("b").with_payload(json(&format!("\"{}\"", "x".repeat(100_000))));
+    assert_eq!(ledger.append(&gate, &[big]).unwrap_err().code(), TenantFull);
+    assert_eq!(fixture::kinds(&ledger, &gate), ["a"]);
+    let image = ledger.take_image(&path.with_extension("again")).unwrap();
+    assert!(image.pages * image.page_size > 1024 * 1024, "{} pages", image.pages);
+    run(&Statement::new("DELETE FROM t WHERE rowid <= 2", vec![])).unwrap();
+    run(&insert).unwrap();
 }
 
 /// The bound is the process's and would be felt by every other test, so the test runs itself again in a process of

@@ -138,8 +138,13 @@ pub(crate) fn kinds(ledger: &Ledger, gate: &Arc<dyn Gate>) -> Vec<String> {
 
 /// Opens a ledger of an epoch at a path, with a clock that stands still.
 pub(crate) fn open(path: &Path, number: u64) -> Ledger {
+    open_with(path, number, LedgerOptions::default())
+}
+
+/// The same with these options.
+pub(crate) fn open_with(path: &Path, number: u64, options: LedgerOptions) -> Ledger {
     let clock = Arc::new(HandClock::default());
-    Ledger::open(path, epoch(number), tenure(number), clock, LedgerOptions::default()).unwrap()
+    Ledger::open(path, epoch(number), tenure(number), clock, options).unwrap()
 }
 
 pub(crate) fn event(kind: &str) -> NewEvent {

@@ -11,6 +11,8 @@ use crate::{ConfigError, Edges};
 const DURATION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The drain time-out's bound (contract row D6).
 const DRAIN_TIMEOUT_MAX: Duration = Duration::from_millis((1 << 31) - 1);
+/// The smallest ledger that may be asked for: an empty one has some 32 KiB.
+const LEDGER_BYTES_MIN: u64 = 1024 * 1024;
 
 impl Config {
     /// Refuses what cannot be used or does not go together.
@@ -42,6 +44,12 @@ impl Config {
         self.check_durations()?;
         self.check_counts()?;
         self.placement.slack()?;
+        if self.limits.ledger_bytes_max < LEDGER_BYTES_MIN {
+            return refuse(
+                "limits.ledger_bytes_max",
+                format!("less than {LEDGER_BYTES_MIN}: no ledger is of use in it"),
+            );
+        }
         if self.auth.mode == AuthMode::None && !self.listen_addr().ip().is_loopback() {
             return Err(ConfigError::NotLoopback { listen: self.listen_addr() });
         }
@@ -81,6 +89,7 @@ impl Config {
             ("limits.body_time_max", self.limits.body_time_max),
             ("limits.statement_time_max", self.limits.statement_time_max),
             ("limits.timeout_max", self.limits.timeout_max),
+            ("limits.rate_burst", self.limits.rate_burst),
             ("limits.head_time_max", self.limits.head_time_max),
             ("limits.keep_alive_time_max", self.limits.keep_alive_time_max),
             ("limits.stall_time_max", self.limits.stall_time_max),
@@ -130,6 +139,8 @@ impl Config {
             ("limits.result_bytes_max", limits.result_bytes_max),
             ("limits.in_flight_max", limits.in_flight_max),
             ("limits.in_flight_per_tenant_max", limits.in_flight_per_tenant_max),
+            ("limits.in_flight_per_caller_max", limits.in_flight_per_caller_max),
+            ("limits.rate_keys_max", limits.rate_keys_max),
             ("limits.parked_max", limits.parked_max),
             ("limits.connections_max", limits.connections_max),
             ("limits.connections_per_peer_max", limits.connections_per_peer_max),

@@ -12,6 +12,8 @@ pub struct LimitSettings {
     pub body_bytes_max: usize,
     /// Bytes of an imported ledger.
     pub import_bytes_max: u64,
+    /// Bytes of a tenant's ledger.
+    pub ledger_bytes_max: u64,
     /// How long a body may take to arrive.
     #[serde(with = "humantime_serde")]
     pub body_time_max: Duration,
@@ -30,6 +32,17 @@ pub struct LimitSettings {
     pub in_flight_max: usize,
     /// Requests at work for one tenant.
     pub in_flight_per_tenant_max: usize,
+    /// Requests at work for one caller.
+    pub in_flight_per_caller_max: usize,
+    /// Requests a second of one caller; 0: no such bound.
+    pub rate_per_caller: u32,
+    /// Requests a second for one tenant; 0: no such bound.
+    pub rate_per_tenant: u32,
+    /// For how long of a rate may come at once what did not come before.
+    #[serde(with = "humantime_serde")]
+    pub rate_burst: Duration,
+    /// Callers, and tenants, that are counted at the same time.
+    pub rate_keys_max: usize,
     /// Requests that wait for a tenant to settle.
     pub parked_max: usize,
     /// The longest `Leasehold-Timeout`.
@@ -57,6 +70,7 @@ impl Default for LimitSettings {
         Self {
             body_bytes_max: 8 * 1024 * 1024,
             import_bytes_max: 1024 * 1024 * 1024,
+            ledger_bytes_max: 1024 * 1024 * 1024,
             body_time_max: Duration::from_secs(30),
             batch_events_max: 1_000,
             page_events_max: 1_000,
@@ -65,6 +79,11 @@ impl Default for LimitSettings {
             statement_time_max: Duration::from_secs(10),
             in_flight_max: 1_024,
             in_flight_per_tenant_max: 256,
+            in_flight_per_caller_max: 512,
+            rate_per_caller: 0,
+            rate_per_tenant: 0,
+            rate_burst: Duration::from_secs(5),
+            rate_keys_max: 100_000,
             parked_max: 512,
             timeout_max: Duration::from_secs(300),
             connections_max: 4_096,

@@ -92,6 +92,8 @@ fn a_value(key: &str) -> &'static str {
         "azure.retry_for" => "5s",
         "azure.create_container" => "true",
         "placement.load_slack" => "0.5",
+        "limits.ledger_bytes_max" => "2097152",
+        "limits.rate_per_caller" | "limits.rate_per_tenant" => "7",
         key if key.ends_with("_max") && !key.ends_with("_time_max") && key != "limits.timeout_max" => "7",
         "snapshot.close_concurrency" => "7",
         _ => "3s",

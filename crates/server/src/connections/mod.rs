@@ -13,3 +13,4 @@ mod watched;
 
 pub(crate) use accept::serve;
 pub(crate) use counters::ConnectionCounters;
+pub(crate) use places::network_of;

@@ -75,7 +75,7 @@ impl Drop for Place {
 }
 
 /// What counts as one peer: an IPv4 address, or the network of an IPv6 one, which its owner has all of.
-fn network_of(peer: IpAddr) -> IpAddr {
+pub(crate) fn network_of(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {
             let mask = u128::MAX << (Ipv6Addr::BITS - PEER_BITS);

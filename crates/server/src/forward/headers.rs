@@ -9,6 +9,11 @@ pub(crate) const FORWARDED_BY: HeaderName = HeaderName::from_static("leasehold-f
 /// In an answer to another replica: the epoch at which the one that answers holds the tenant.
 pub(crate) const OWNER_EPOCH: HeaderName = HeaderName::from_static("leasehold-owner-epoch");
 
+/// Whether a request says that a replica forwards it; whether that is true is [`forward`](super::forward)'s to judge.
+pub(crate) fn is_marked(headers: &HeaderMap) -> bool {
+    headers.contains_key(FORWARDED_BY) || headers.contains_key(PEER_SECRET)
+}
+
 /// What is between two ends of one connection (RFC 9110, section 7.6.1).
 const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,

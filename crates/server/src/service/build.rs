@@ -24,8 +24,11 @@ use crate::{
     bounds::Bound,
     config::BackendPair,
     forward::Forwarding,
+    metering::Metering,
     metrics::Metrics,
+    panics::watch_panics,
     placement::{Departures, Survey},
+    private_dir,
     stage::{LastHeard, StageCell},
 };
 
@@ -77,7 +80,8 @@ impl Stores {
     /// The embedded ones in the data directory, which every process of this machine may share.
     pub fn embedded(config: &Config, edges: &Edges) -> Result<Self, StartError> {
         let failed = |source| StartError::Local { action: "create", path: config.data_dir.clone(), source };
-        std::fs::create_dir_all(&config.data_dir).map_err(failed)?;
+        private_dir::make(&config.data_dir).map_err(failed)?;
+        private_dir::make_own(&config.store_dir()).map_err(failed)?;
         Ok(Self {
             leases: Arc::new(SqliteLeaseStore::open(&config.leases_path(), Arc::clone(&edges.clock))?),
             blobs: Arc::new(DirectoryStore::open(&config.store_dir())?),
@@ -97,8 +101,9 @@ impl Service {
     /// Opens the stores of `config` and takes the replica's id. Nothing is announced and no tenant is opened yet.
     ///
     /// It is for a process that serves: it also bounds the memory that SQL may take in all of it, to half of what the machine
-    /// or the container has.
+    /// or the container has, and has its panics counted and told by [`watch_panics`].
     pub async fn build(config: Config) -> Result<Self, StartError> {
+        watch_panics();
         leasehold_ledger::limit_memory(sql_memory_max()).map_err(StartError::Memory)?;
         let edges = Edges::system();
         config.check()?;
@@ -143,7 +148,7 @@ impl Service {
             router,
             leases,
             blobs,
-            clock: edges.clock,
+            clock: Arc::clone(&edges.clock),
             timer: edges.timer,
             entropy: edges.entropy,
             derivation,
@@ -156,6 +161,7 @@ impl Service {
                 limits.in_flight_max,
                 limits.in_flight_per_tenant_max,
             ),
+            metering: Metering::new(limits, &edges.clock),
             followers: Bound::new(
                 "streams are open",
                 config.follow.followers_max,
@@ -204,6 +210,7 @@ fn router_options(
     ledger.limits.result_bytes_max = limits.result_bytes_max;
     ledger.limits.batch_events_max = limits.batch_events_max;
     ledger.limits.batch_bytes_max = limits.body_bytes_max;
+    ledger.limits.file_bytes_max = Some(limits.ledger_bytes_max);
     let observer = move |event: &TenureEvent| {
         metrics.observe(event);
         if let TenureEvent::Released { key, flushed, .. } = event {

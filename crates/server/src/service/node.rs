@@ -8,7 +8,7 @@ use std::{
 
 use leasehold_types::ReplicaId;
 
-use crate::{Config, ConfigError, StartError};
+use crate::{Config, ConfigError, StartError, private_dir};
 
 /// How many ids development mode tries.
 const DEV_REPLICAS_MAX: u32 = 64;
@@ -21,7 +21,7 @@ pub(crate) struct NodeLock(#[expect(dead_code, reason = "held, never read")] Fil
 /// Takes the configured replica id, or in development the first one that is free.
 pub(crate) fn take_replica(config: &Config) -> Result<(ReplicaId, NodeLock), StartError> {
     if let Some(replica) = &config.replica {
-        return match lock(&config.node_dir(replica))? {
+        return match lock(config, &config.node_dir(replica))? {
             Some(lock) => Ok((replica.clone(), lock)),
             None => Err(StartError::ReplicaIdTaken { replica: replica.clone(), endpoint: None }),
         };
@@ -35,7 +35,7 @@ pub(crate) fn take_replica(config: &Config) -> Result<(ReplicaId, NodeLock), Sta
     }
     for number in 1..=DEV_REPLICAS_MAX {
         let Ok(replica) = format!("dev-{number}").parse::<ReplicaId>() else { continue };
-        if let Some(lock) = lock(&config.node_dir(&replica))? {
+        if let Some(lock) = lock(config, &config.node_dir(&replica))? {
             return Ok((replica, lock));
         }
     }
@@ -43,13 +43,15 @@ pub(crate) fn take_replica(config: &Config) -> Result<(ReplicaId, NodeLock), Sta
 }
 
 /// The lock of a node's directory; `None` while another process has it.
-fn lock(node_dir: &Path) -> Result<Option<NodeLock>, StartError> {
+fn lock(config: &Config, node_dir: &Path) -> Result<Option<NodeLock>, StartError> {
     let failed = |action: &'static str, path: &Path, source: io::Error| StartError::Local {
         action,
         path: path.to_owned(),
         source,
     };
-    std::fs::create_dir_all(node_dir).map_err(|source| failed("create", node_dir, source))?;
+    let nodes_dir = config.nodes_dir();
+    private_dir::make_own(&nodes_dir).map_err(|source| failed("create", &nodes_dir, source))?;
+    private_dir::make(node_dir).map_err(|source| failed("create", node_dir, source))?;
     let path = node_dir.join("lock");
     let file = OpenOptions::new()
         .create(true)

@@ -14,6 +14,7 @@ mod real_servers;
 mod real_time;
 mod receipts;
 mod rewound;
+mod running;
 mod salvage;
 mod set_back;
 mod unpublished;

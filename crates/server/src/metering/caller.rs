@@ -1,0 +1,36 @@
+//! Who sent a request, as far as it is metered.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
+
+use axum::extract::{ConnectInfo, Request};
+
+use crate::connections::network_of;
+
+/// One caller: whoever shares its bounds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CallerId {
+    /// The address that it came from: an IPv4 one, or all of an IPv6 /64.
+    Address(IpAddr),
+    /// Nobody knows: the service is called without a socket.
+    Unknown,
+}
+
+impl CallerId {
+    pub(crate) fn of(request: &Request) -> Self {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        peer.map_or(Self::Unknown, |ConnectInfo(peer)| Self::Address(network_of(peer.ip())))
+    }
+}
+
+/// As a refusal names it: to itself.
+impl fmt::Display for CallerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(_) => f.write_str("this address"),
+            Self::Unknown => f.write_str("this caller"),
+        }
+    }
+}
