@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    XtaskError, bench, beside, chart, ci, contract, model, sbom, soak, suites,
+    XtaskError, bench, beside, chart, ci, contract, described, model, sbom, soak, suites,
     supply::{self, Advisories},
     workspace::Workspace,
 };
@@ -20,7 +20,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Runs every suite: the documentation's examples, then all tests; says how many contract rows ran for each pair of backends
+    /// Runs every suite: the documentation's examples, all tests, then `described`; says how many contract rows ran for each pair of backends
     Test {
         /// Passed on to the test runner: `cargo xtask test -- contract::` runs what has that in its path
         #[arg(last = true, value_name = "FILTER")]
@@ -44,6 +44,8 @@ enum Verb {
         /// Only the tests that pytest selects by this: `cargo xtask chart refused`
         filter: Option<String>,
     },
+    /// Holds a replica to openapi.json by requests that schemathesis makes up from it; `test` does that too
+    Described,
     /// Holds the dependencies to deny.toml
     Supply {
         /// Fails where the database of advisories cannot be fetched, and does not only say so
@@ -96,6 +98,7 @@ pub fn run(cli: &Cli) -> Result<(), XtaskError> {
         Verb::Soak(plan) => soak::run(&workspace, plan),
         Verb::Services { command } => beside::run(&workspace, command),
         Verb::Chart { filter } => chart::run(&workspace, filter.as_deref()),
+        Verb::Described => described::run(&workspace),
         Verb::Supply { advisories: true } => supply::run(&workspace, Advisories::Required),
         Verb::Supply { advisories: false } => supply::run(&workspace, Advisories::IfReachable),
         Verb::Sbom { output } => sbom::write(&workspace, output.as_deref()).map(drop),

@@ -15,6 +15,7 @@ mod chart;
 mod ci;
 mod cli;
 mod contract;
+mod described;
 mod error;
 mod model;
 mod python;

@@ -5,14 +5,14 @@
 use leasehold_services::Services;
 
 use crate::{
-    XtaskError,
+    XtaskError, described,
     rows::{PAIRS, ROWS, Tally},
     tool::Cargo,
     workspace::Workspace,
 };
 
-/// Runs the documentation's examples and then all tests, so that the runner's own closing lines stand at the end. With
-/// `filters`, only the tests that the runner selects by them.
+/// Runs the documentation's examples, then all tests, then holds a replica to its description. With `filters`, only the tests that the
+/// runner selects by them.
 pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> Result<(), XtaskError> {
     let cargo = Cargo::of(workspace);
     cargo.ensure_runner()?;
@@ -34,6 +34,10 @@ pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> Result<(), Xtask
     let services = Services::start(&workspace.home())?;
     let cargo = cargo.telling(services.variables());
     cargo.run(&with_filters(&["nextest", "run", "--workspace"])).inspect_err(|_| services.tell_logs())?;
+    drop(services);
+    if filters.is_empty() {
+        described::run(workspace)?;
+    }
     for (pair, rows) in list.counts() {
         println!("contract rows that ran and held for the {pair} pair: {rows} of {}", ROWS.len());
     }

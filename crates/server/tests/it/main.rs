@@ -8,6 +8,7 @@ mod fleet;
 mod follow;
 mod forwarding;
 mod full_disk;
+mod hostile_requests;
 mod lifecycle;
 mod metering;
 mod operations;
