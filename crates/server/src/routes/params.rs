@@ -33,7 +33,7 @@ pub(crate) struct OrgPath {
 pub(crate) struct TimeoutHeader {
     /// How long the request waits while its tenant moves, and for its answer: `30` (seconds), `500ms`, `2m`. 30 s where it
     /// is not sent; bounded by the replica's `limits.timeout_max`.
-    #[param(rename = "Leasehold-Timeout", example = "30s")]
+    #[param(rename = "Leasehold-Timeout", pattern = "^[0-9]{1,9}(ms|s|m)?$", example = "30s")]
     timeout: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct ForgetQuery {
 #[expect(dead_code, reason = "the parameter as the OpenAPI document shows it; `IfMatch` reads it")]
 pub(crate) struct IfMatchHeader {
     /// Forget only while this is the tenant's epoch.
-    #[param(rename = "If-Match", example = "7")]
+    #[param(rename = "If-Match", pattern = "^\"?[1-9][0-9]{0,18}\"?$", example = "7")]
     if_match: Option<String>,
 }
 
@@ -62,6 +62,7 @@ pub(crate) struct IfMatchHeader {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Only those after this tenant id.
+    #[param(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub(crate) after: Option<String>,
     /// How many at most: 1 to 1,000, 100 where it is not sent.
     #[param(minimum = 1, maximum = 1_000)]
@@ -76,7 +77,7 @@ pub(crate) struct IdempotencyHeader {
     /// The key under which this takes effect once: 1 to 240 visible ASCII characters. The events of a batch get `<key>#0`,
     /// `<key>#1`, …; the key stands for all of it, so that a repetition with more or fewer events is an `idempotency_mismatch`.
     /// Keys that rise with time (`UUIDv7`, `ULID`) cost less than random ones.
-    #[param(rename = "Idempotency-Key")]
+    #[param(rename = "Idempotency-Key", pattern = "^[!-~]{1,240}$")]
     idempotency_key: Option<String>,
 }
 
@@ -86,14 +87,14 @@ pub(crate) struct IdempotencyHeader {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ReadQuery {
     /// Only those after this position: `next` of the page before, or a stream's last id.
-    #[param(example = "7-42")]
+    #[param(pattern = "^[1-9][0-9]{0,18}-[0-9]{1,18}$", example = "7-42")]
     pub(crate) after: Option<String>,
     /// Only those of this kind.
     pub(crate) kind: Option<String>,
     /// Only those about this subject.
     pub(crate) subject: Option<String>,
     /// How many at most: 1 to the replica's `limits.page_events_max` (1,000), 100 where it is not sent.
-    #[param(minimum = 1)]
+    #[param(minimum = 1, maximum = 1_000)]
     pub(crate) limit: Option<u32>,
 }
 
@@ -103,6 +104,6 @@ pub(crate) struct ReadQuery {
 #[expect(dead_code, reason = "the parameter as the OpenAPI document shows it")]
 pub(crate) struct LastEventIdHeader {
     /// With `Accept: text/event-stream`: the last id that was seen; goes before `after`.
-    #[param(rename = "Last-Event-ID", example = "7-42")]
+    #[param(rename = "Last-Event-ID", pattern = "^[1-9][0-9]{0,18}-[0-9]{1,18}$", example = "7-42")]
     last_event_id: Option<String>,
 }

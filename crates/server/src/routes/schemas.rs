@@ -8,19 +8,22 @@ use utoipa::ToSchema;
 #[expect(dead_code, reason = "the body as the OpenAPI document shows it; the ledger's own type reads it")]
 pub(crate) struct NewEventBody {
     /// What happened: 1 to 128 bytes.
-    #[schema(example = "note.added")]
+    #[schema(min_length = 1, max_length = 128, example = "note.added")]
     kind: String,
     /// Who did it: 1 to 256 bytes.
-    #[schema(example = "ada")]
+    #[schema(min_length = 1, max_length = 256, example = "ada")]
     actor: String,
     /// What it is about: 1 to 256 bytes.
+    #[schema(min_length = 1, max_length = 256)]
     subject_id: Option<String>,
     /// The details: any JSON, nested at most 100 deep.
     #[schema(value_type = Option<Value>)]
     payload: Option<serde_json::Value>,
     /// The key under which it is appended once: 1 to 256 bytes; instead of the header.
+    #[schema(min_length = 1, max_length = 256)]
     idem_key: Option<String>,
     /// In which run it happened: 1 to 256 bytes.
+    #[schema(min_length = 1, max_length = 256)]
     run_id: Option<String>,
     /// When it happened, where that is not now (RFC 3339).
     #[schema(format = DateTime)]

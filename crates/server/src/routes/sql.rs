@@ -69,7 +69,7 @@ pub(crate) async fn query(
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecuteBody {
     /// The statements, executed in order, all or none of them.
-    #[schema(value_type = Vec<QueryBody>)]
+    #[schema(value_type = Vec<QueryBody>, min_items = 1, max_items = 100)]
     statements: Vec<Statement>,
 }
 
