@@ -185,7 +185,11 @@ async fn moved(mib: u64, moves: usize, addresses: &CloudAddresses) -> Result<Out
     let directory = tempfile::tempdir()?;
     fs::write(directory.path().join("peers"), SECRET)?;
     let leases = Arc::new(PostgresLeaseStore::connect(addresses.schema().await?).await?);
-    let stores = Stores { leases, blobs: CloudAddresses::container(&addresses.azurite).await? };
+    let stores = Stores {
+        tokens: leases.clone(),
+        leases,
+        blobs: CloudAddresses::container(&addresses.azurite).await?,
+    };
     let replicas =
         [start("one", directory.path(), &stores).await?, start("two", directory.path(), &stores).await?];
     let key: LeaseKey = KEY.parse()?;

@@ -1,7 +1,7 @@
 //! Who holds a tenant.
 //!
 //! [`LeaseStore`] is the contract; its documentation is what every backend must do and what the conformance suite in the
-//! testkit checks. [`SqliteLeaseStore`] is the embedded backend. [`HeldLease`] is a lease as the replica that holds it sees it:
+//! testkit checks. [`TokenStore`] is what the same database keeps of the API tokens. [`SqliteLeaseStore`] is the embedded backend. [`HeldLease`] is a lease as the replica that holds it sees it:
 //! a claim, and the moment until which it is provably held. The [`Keeper`] renews all of a replica's leases in one chain.
 
 mod columns;
@@ -14,6 +14,7 @@ mod sqlite;
 mod store;
 mod timer;
 mod times;
+mod token_store;
 
 pub use error::{LeaseError, LeaseTimesError};
 pub use held::{Acquired, EpochInMotion, HeldLease, HeldRenewal};
@@ -29,3 +30,4 @@ pub use store::{
 };
 pub use timer::TokioTimer;
 pub use times::{HeldOptions, KeeperOptions};
+pub use token_store::{NewToken, TOKENS_MAX, TOKENS_PER_NAME_MAX, TokenAdded, TokenRow, TokenStore};

@@ -1,9 +1,13 @@
 //! Asking replicas over HTTP.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, path::Path, str::FromStr, time::Duration};
 
 use leasehold_types::{Epoch, ErrorCode, LeaseKey, OrgSlug};
-use reqwest::{Method, Response, Url, header, redirect};
+use reqwest::{
+    Method, Response, Url,
+    header::{self, HeaderValue},
+    redirect,
+};
 use serde_json::Value;
 
 use crate::{error::CliError, output, problem::Problem};
@@ -105,6 +109,8 @@ impl Call {
 pub(crate) struct Client {
     http: reqwest::Client,
     endpoint: Endpoint,
+    /// What it is shown, and no other replica: an answer does not say to whom a secret may be told.
+    token: Option<HeaderValue>,
 }
 
 impl Client {
@@ -118,9 +124,21 @@ impl Client {
             .redirect(redirect::Policy::none())
             .build();
         match http {
-            Ok(http) => Ok(Self { http, endpoint }),
+            Ok(http) => Ok(Self { http, endpoint, token: None }),
             Err(source) => Err(CliError::Unreachable { endpoint, source }),
         }
+    }
+
+    /// The same, showing the token in this file.
+    pub(crate) fn with_token_of(self, file: Option<&Path>) -> Result<Self, CliError> {
+        let Some(path) = file else { return Ok(self) };
+        let failed = |source| CliError::Local { action: "read", path: path.to_owned(), source };
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let token = Some(text.trim()).filter(|token| !token.is_empty());
+        let value = token.and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok());
+        let mut value = value.ok_or_else(|| CliError::NoTokenInFile { path: path.to_owned() })?;
+        value.set_sensitive(true);
+        Ok(Self { token: Some(value), ..self })
     }
 
     /// The answer to `call`, from the replica that was named or, once, from the one that holds the tenant.
@@ -180,6 +198,9 @@ impl Client {
     }
 
     fn another(&self, endpoint: &str) -> Option<Endpoint> {
+        if self.token.is_some() {
+            return None;
+        }
         endpoint.parse().ok().filter(|endpoint| *endpoint != self.endpoint)
     }
 
@@ -193,6 +214,9 @@ impl Client {
         let mut request = self.http.request(call.method.clone(), call.url(endpoint));
         if let Some(epoch) = call.if_match {
             request = request.header(header::IF_MATCH, epoch.to_string());
+        }
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, token.clone());
         }
         if let Some(body) = &call.json {
             request = request.header(header::CONTENT_TYPE, "application/json").body(body.to_string());

@@ -3,11 +3,11 @@
 use std::{error::Error, fmt::Write as _, io, path::PathBuf};
 
 use leasehold_blob::{BlobError, BlobKey};
-use leasehold_lease::LeaseError;
+use leasehold_lease::{LeaseError, TOKENS_MAX};
 use leasehold_ledger::LedgerError;
 use leasehold_server::{ServeError, StartError};
 use leasehold_snapshot::{SnapshotError, SnapshotRef};
-use leasehold_types::{ErrorCode, LeaseKey};
+use leasehold_types::{ErrorCode, LeaseKey, TokenName};
 
 use crate::{client::Endpoint, exit::Exit, problem::Problem};
 
@@ -38,7 +38,24 @@ pub(crate) enum CliError {
          needs no migration"
     )]
     NothingToMigrate,
+    /// A name by which nobody could tell it from an id.
+    #[error("{name} looks like a token's id: give the service a name of its own")]
+    NameLikeAnId { name: TokenName },
+    /// Two live tokens of a name.
+    #[error(
+        "two live tokens are called {name} already: revoke the one that is no longer used, by its id (`leasehold token list`)"
+    )]
+    TwoTokens { name: TokenName },
+    /// No more can be kept.
+    #[error("there are {TOKENS_MAX} live tokens: revoke those that nobody uses (`leasehold token list`)")]
+    TooManyTokens,
+    /// The file of a token cannot be used.
+    #[error("{path} holds no token: it has to be one line", path = path.display())]
+    NoTokenInFile { path: PathBuf },
     // It is not there.
+    /// No live token is called so.
+    #[error("no live token has the name or id {which}: `leasehold token list` shows them")]
+    NoToken { which: String },
     /// No replica ever ran on this directory, or not this one.
     #[error("{path} is not there: name the replicas' data directory with --data-dir", path = path.display())]
     NoDataDir { path: PathBuf },
@@ -100,14 +117,19 @@ impl CliError {
                 ErrorCode::InvalidArgument
             }
             Self::NothingToMigrate => ErrorCode::InvalidConfiguration,
-            Self::NotConfirmed { .. } => ErrorCode::PreconditionFailed,
+            Self::NotConfirmed { .. } | Self::TwoTokens { .. } | Self::TooManyTokens => {
+                ErrorCode::PreconditionFailed
+            }
             Self::NoDataDir { .. }
+            | Self::NoToken { .. }
             | Self::NoSnapshot { .. }
             | Self::Swept { .. }
             | Self::NoSalvage { .. } => ErrorCode::NotFound,
             Self::Problem(problem) => problem.code(),
             Self::Unreachable { .. } => ErrorCode::Timeout,
-            Self::NotAReplica { .. } => ErrorCode::InvalidArgument,
+            Self::NotAReplica { .. } | Self::NameLikeAnId { .. } | Self::NoTokenInFile { .. } => {
+                ErrorCode::InvalidArgument
+            }
             Self::OtherDigest { .. } => ErrorCode::Damaged,
             Self::Serve(error) => error.code(),
             Self::Local { source, .. } | Self::Output(source) | Self::Process { source, .. } => {

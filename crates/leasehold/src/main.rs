@@ -20,6 +20,7 @@ mod serve;
 mod signals;
 mod snapshot;
 mod tenant;
+mod token;
 
 use std::process::ExitCode;
 

@@ -57,7 +57,8 @@ pub async fn run_replica(args: ReplicaArgs) -> Result<(), ProofError> {
         arms.arm(arm);
     }
     let edges = Edges { points: Arc::new(arms.clone()), ..Edges::system() };
-    let stores = Stores { leases: Arc::new(leases), blobs: Arc::new(blobs) };
+    let tokens = world.tokens(&config).await?;
+    let stores = Stores { leases: Arc::new(leases), tokens, blobs: Arc::new(blobs) };
     let listener = TcpListener::bind(config.listen_addr()).await?;
     let service = Service::build_with(config, edges, stores).await?;
     thread::spawn(move || arms.obey_input());

@@ -3,7 +3,7 @@
 use std::{env, fmt, path::Path, sync::Arc, time::Duration};
 
 use leasehold_blob::{AzureCredential, AzureOptions, AzureStore, BlobStore, DirectoryStore, Secret};
-use leasehold_lease::{LeaseStore, PostgresLeaseStore, PostgresOptions, SqliteLeaseStore};
+use leasehold_lease::{LeaseStore, PostgresLeaseStore, PostgresOptions, SqliteLeaseStore, TokenStore};
 use leasehold_server::{Config, Edges};
 use leasehold_types::{Entropy, SystemClock};
 
@@ -108,6 +108,14 @@ impl World {
                 std::fs::create_dir_all(&config.data_dir)?;
                 Arc::new(SqliteLeaseStore::open(&config.leases_path(), Arc::new(SystemClock))?)
             }
+            Self::Cloud(cloud) => Arc::new(PostgresLeaseStore::connect(cloud.leases()).await?),
+        })
+    }
+
+    /// The API tokens, which a replica of this world asks nobody for: opened because a replica has some.
+    pub async fn tokens(&self, config: &Config) -> Result<Arc<dyn TokenStore>, ProofError> {
+        Ok(match self {
+            Self::Embedded => Arc::new(SqliteLeaseStore::open(&config.leases_path(), Arc::new(SystemClock))?),
             Self::Cloud(cloud) => Arc::new(PostgresLeaseStore::connect(cloud.leases()).await?),
         })
     }

@@ -16,6 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::AppState,
+    auth::{audit, authorize, document_callers, identify},
     forward::forward,
     metering::meter,
     observe::observe,
@@ -81,6 +82,7 @@ fn document_of_routes() -> Document {
     let mut document = routes_of().into_openapi();
     document.info.description = Some(format!("{DESCRIPTION}{}", status::as_markdown()));
     document.info.version = String::from(env!("CARGO_PKG_VERSION"));
+    document_callers(&mut document);
     document
 }
 
@@ -110,16 +112,20 @@ async fn document() -> Response {
 /// The service: routes, and around them what counts, what contains a panic and what keeps other sites out.
 pub(crate) fn service_of(app: AppState) -> Router {
     let (routes, _) = routes_of().split_for_parts();
-    routes
+    let inner = routes
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_that_method)
+        .layer(middleware::from_fn(audit))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), forward))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), meter))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), until_started))
+        .layer(middleware::from_fn_with_state(AppState::clone(&app), authorize))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), same_site))
         .layer(CatchPanicLayer::custom(of_panic))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), observe))
-        .with_state(app)
+        .with_state(AppState::clone(&app));
+    // Around the routing, not inside it: whose tenant `/v1/self` is has to be known before a route is looked for.
+    Router::new().fallback_service(inner).layer(middleware::from_fn_with_state(app, identify))
 }
 
 async fn nothing_here(State(_): State<AppState>) -> Problem {

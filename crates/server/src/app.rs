@@ -5,11 +5,12 @@ use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 use leasehold_blob::BlobStore;
 use leasehold_lease::{Announcement, LeaseRow, LeaseStore};
 use leasehold_tenure::{Handle, Router, TenureError};
-use leasehold_types::{Clock, DerivationKey, Entropy, ErrorCode, LeaseKey, ReplicaId, Timer};
+use leasehold_types::{Clock, DerivationKey, Entropy, Epoch, ErrorCode, LeaseKey, ReplicaId, Timer};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::{
+    auth::{Knowledge, audit_creation},
     bounds::Bound,
     config::Config,
     forward::Forwarding,
@@ -43,6 +44,8 @@ pub(crate) struct App {
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) entropy: Arc<Entropy>,
     pub(crate) derivation: DerivationKey,
+    /// By what callers are known.
+    pub(crate) knowledge: Knowledge,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stage: StageCell,
     /// When the lease store last took what this replica says of itself.
@@ -162,7 +165,9 @@ impl App {
         };
         let on_its_way =
             self.forwarding.as_ref().is_some_and(|forwarding| forwarding.on_their_way.contains(key));
-        let opened = match self.router.handle_of(key) {
+        let open_here = self.router.handle_of(key);
+        let is_news = open_here.is_none();
+        let opened = match open_here {
             Some(handle) => Ok(handle),
             // Another replica is about to open it, and is not to find it open here again.
             None if on_its_way => {
@@ -180,6 +185,9 @@ impl App {
             Ok(handle) => handle,
             Err(error) => return Ok(Err(error)),
         };
+        if is_news && handle.epoch() == Epoch::FIRST && matches!(opening, Opening::CreateUnlessForgotten) {
+            audit_creation(key);
+        }
         self.within(patience, work(handle)).await.ok_or_else(|| {
             Problem::new(ErrorCode::Timeout, format!("{key} did not answer in time"))
                 .of(key)

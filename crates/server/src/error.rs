@@ -74,7 +74,7 @@ pub enum ConfigError {
     /// An address that others can reach, without authentication.
     #[error(
         "`listen`: {listen} is not a loopback address and `auth.mode` is `none`: anybody could read and forget every tenant; \
-         listen on 127.0.0.1, or set `auth.mode` to `none-acknowledged` if something in front of it authenticates"
+         listen on 127.0.0.1, or set `auth.mode` to `required`, or to `none-acknowledged` if something in front of it authenticates"
     )]
     NotLoopback {
         /// The address.

@@ -11,6 +11,7 @@
 mod answer;
 mod api;
 mod app;
+mod auth;
 mod bounds;
 mod config;
 mod connections;
@@ -34,12 +35,13 @@ mod stage;
 mod starting;
 mod status;
 mod telemetry;
+mod tls;
 
 pub use api::openapi_json;
 pub use config::{
     AuthMode, AuthSettings, AzureIdentity, AzureSettings, BackendPair, CONFIG_KEYS, Config, FollowSettings,
-    LimitSettings, LogFormat, LogSettings, PeerSettings, PlacementSettings, PostgresSettings, SecretText,
-    SnapshotSettings,
+    IssuerSettings, LimitSettings, LogFormat, LogSettings, PeerSettings, PlacementSettings, PostgresSettings,
+    SecretText, SnapshotSettings,
 };
 pub use error::{ConfigError, ExitReport, ServeError, StartError};
 pub use panics::watch_panics;

@@ -78,6 +78,7 @@ pub(crate) struct Metrics {
     forgotten: Counter,
     swept_objects: Counter,
     sweeps_failed: Counter,
+    callers_refused: Family<CodeLabel, Counter>,
     pub(crate) forward: ForwardCounters,
     pub(crate) connections: Arc<ConnectionCounters>,
     pub(crate) placement: PlacementCounters,
@@ -126,6 +127,7 @@ impl Metrics {
             forgotten: Counter::default(),
             swept_objects: Counter::default(),
             sweeps_failed: Counter::default(),
+            callers_refused: Family::default(),
             forward: ForwardCounters::default(),
             connections: Arc::default(),
             placement: PlacementCounters::default(),
@@ -177,6 +179,11 @@ impl Metrics {
             "panics",
             "Panics of this process, each contained to what met it",
             panics::counter(),
+        );
+        registry.register(
+            "callers_refused",
+            "Requests of callers that are not known, or may not do what they ask for",
+            metrics.callers_refused.clone(),
         );
         metrics.register_tenures(&mut registry);
         metrics.forward.register(&mut registry);
@@ -238,6 +245,9 @@ impl Metrics {
         for code in [ErrorCode::RateLimited, ErrorCode::Overloaded] {
             drop(self.refused.get_or_create(&CodeLabel { code: code.as_str() }));
         }
+        for code in [ErrorCode::Unauthenticated, ErrorCode::Forbidden] {
+            drop(self.callers_refused.get_or_create(&CodeLabel { code: code.as_str() }));
+        }
         let code = ErrorCode::BlobStoreUnavailable.as_str();
         drop(self.snapshots_failed.get_or_create(&CodeLabel { code }));
     }
@@ -252,6 +262,11 @@ impl Metrics {
     /// Counts a request that was one too many.
     pub(crate) fn refused(&self, code: ErrorCode) {
         self.refused.get_or_create(&CodeLabel { code: code.as_str() }).inc();
+    }
+
+    /// Counts a caller that was turned away.
+    pub(crate) fn caller_refused(&self, code: ErrorCode) {
+        self.callers_refused.get_or_create(&CodeLabel { code: code.as_str() }).inc();
     }
 
     /// Counts a move that is complete (decision 0037).

@@ -252,6 +252,20 @@ pub(crate) const TABLE: &[Row] = &[
         "leave the mark out; between replicas, give all of them the same `peers.secret_file`",
     ),
     row(
+        ErrorCode::Unauthenticated,
+        StatusCode::UNAUTHORIZED,
+        None,
+        "the caller is not known",
+        "send `Authorization: Bearer <token>` with a token that is valid now",
+    ),
+    row(
+        ErrorCode::Forbidden,
+        StatusCode::FORBIDDEN,
+        None,
+        "the caller may not do this here",
+        "use a token with the scope and the organization; whether there is such a tenant is not told",
+    ),
+    row(
         ErrorCode::InvalidConfiguration,
         StatusCode::INTERNAL_SERVER_ERROR,
         None,

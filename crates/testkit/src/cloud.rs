@@ -5,7 +5,7 @@ use std::{env, fmt, sync::Arc, time::Duration};
 use leasehold_blob::{
     AzureCredential, AzureLimits, AzureOptions, AzureStore, BlobStore, DirectoryStore, Secret,
 };
-use leasehold_lease::{LeaseStore, PostgresLeaseStore, PostgresOptions, TokioTimer};
+use leasehold_lease::{LeaseStore, PostgresLeaseStore, PostgresOptions, TokenStore, TokioTimer};
 use leasehold_types::{Clock as _, Entropy, LeaseKey, SystemClock};
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
@@ -194,6 +194,10 @@ impl Pair for CloudPair {
     }
 
     fn leases(&self) -> Arc<dyn LeaseStore> {
+        self.leases.clone()
+    }
+
+    fn tokens(&self) -> Arc<dyn TokenStore> {
         self.leases.clone()
     }
 

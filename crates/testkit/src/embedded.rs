@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_blob::{BlobStore, DirectoryStore};
-use leasehold_lease::{LeaseStore, SqliteLeaseStore};
+use leasehold_lease::{LeaseStore, SqliteLeaseStore, TokenStore};
 use leasehold_types::{Clock, LeaseKey, SystemClock};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -57,6 +57,10 @@ impl Pair for EmbeddedPair {
     }
 
     fn leases(&self) -> Arc<dyn LeaseStore> {
+        self.leases.clone()
+    }
+
+    fn tokens(&self) -> Arc<dyn TokenStore> {
         self.leases.clone()
     }
 

@@ -3,7 +3,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use leasehold_blob::BlobStore;
-use leasehold_lease::LeaseStore;
+use leasehold_lease::{LeaseStore, TokenStore};
 use leasehold_types::LeaseKey;
 
 /// A lease store and a blob store, fresh and empty, that nobody else sees.
@@ -19,6 +19,9 @@ pub trait Pair: Sized + Send + Sync + 'static {
 
     /// The lease store.
     fn leases(&self) -> Arc<dyn LeaseStore>;
+
+    /// The API tokens beside the leases.
+    fn tokens(&self) -> Arc<dyn TokenStore>;
 
     /// The blob store.
     fn blobs(&self) -> Arc<dyn BlobStore>;

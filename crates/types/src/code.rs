@@ -73,6 +73,10 @@ pub enum ErrorCode {
     MethodNotAllowed,
     /// A request says that a replica forwarded it and does not show the fleet's secret.
     PeerRefused,
+    /// Nobody is known by what the request shows, or it shows nothing.
+    Unauthenticated,
+    /// The caller is known and may not do this here.
+    Forbidden,
     // An operator's to mend.
     /// A configuration cannot be used.
     InvalidConfiguration,
@@ -120,6 +124,8 @@ impl ErrorCode {
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::PeerRefused,
+        Self::Unauthenticated,
+        Self::Forbidden,
         Self::InvalidConfiguration,
         Self::ReplicaIdTaken,
         Self::FormatTooNew,
@@ -162,6 +168,8 @@ impl ErrorCode {
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::PeerRefused => "peer_refused",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden => "forbidden",
             Self::InvalidConfiguration => "invalid_configuration",
             Self::ReplicaIdTaken => "replica_id_taken",
             Self::FormatTooNew => "format_too_new",

@@ -104,6 +104,11 @@ slug! {
     ReplicaId, "a replica id"
 }
 
+slug! {
+    /// What a service's API tokens are called by: `[a-z0-9][a-z0-9_-]{0,63}`. Two that are called alike are one service's.
+    TokenName, "a token's name"
+}
+
 impl TenantId {
     /// The id of a digest: its 64 lower-case hexadecimal digits.
     pub(crate) fn from_digest(digest: &[u8; 32]) -> Self {

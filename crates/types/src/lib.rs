@@ -5,6 +5,7 @@
 //! handed in through [`Clock`], [`Timer`] and [`Entropy`]; the ambient ones are banned outside this crate.
 //! [`Points`] is handed in beside them, for who wants to be where a step begins or ends.
 
+mod api_token;
 mod clock;
 mod code;
 mod derive;
@@ -14,13 +15,16 @@ mod id;
 mod point;
 mod position;
 mod refusal;
+mod scope;
 
+pub use api_token::{ApiToken, TokenError, TokenHash, TokenId};
 pub use clock::{Clock, Moment, SystemClock, Timer, Timestamp, TimestampError};
 pub use code::ErrorCode;
 pub use derive::{DerivationKey, DerivationKeyError};
 pub use entropy::Entropy;
 pub use epoch::{Epoch, EpochError, Floor};
-pub use id::{AttemptId, IdError, LeaseKey, OrgSlug, ReplicaId, TenantId, TenureId};
+pub use id::{AttemptId, IdError, LeaseKey, OrgSlug, ReplicaId, TenantId, TenureId, TokenName};
 pub use point::{Act, NoPoints, Point, PointError, Points};
 pub use position::{Position, PositionError};
 pub use refusal::{FencedReason, Refusal};
+pub use scope::{Organizations, OrganizationsError, Scope, ScopeError, Scopes};

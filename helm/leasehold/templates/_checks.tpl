@@ -123,6 +123,9 @@
 {{- include "leasehold.notLonger" (dict "name" "serviceMonitor.scrapeTimeout" "value" $values.serviceMonitor.scrapeTimeout "thanName" "serviceMonitor.interval" "than" $values.serviceMonitor.interval "strict" false
     "why" "Prometheus refuses it") -}}
 {{- end -}}
+{{- if and $values.serviceMonitor.enabled (eq $values.config.auth.mode "required") (not $values.config.auth.open_metrics) -}}
+{{- fail "serviceMonitor.enabled with config.auth.mode: required needs config.auth.open_metrics: true, or Prometheus reads nothing; the NetworkPolicy says from where /metrics is reached" -}}
+{{- end -}}
 {{- if $values.prometheusRule.enabled -}}
 {{- $thrice := mul 3 (include "leasehold.milliseconds" $values.config.snapshot.every | int64) -}}
 {{- include "leasehold.notLonger" (dict "name" "three times config.snapshot.every" "value" (printf "%dms" $thrice) "thanName" "prometheusRule.snapshotAgeMax" "than" $values.prometheusRule.snapshotAgeMax "strict" false
@@ -135,7 +138,7 @@
 
 {{- define "leasehold.checks" -}}
 {{- if not .Values.config.auth.mode -}}
-{{- fail "config.auth.mode is required: replicas listen where other pods reach them and know no callers yet. Set it to none-acknowledged where something in front of them does: whoever reaches the port reads, writes and forgets every tenant" -}}
+{{- fail "config.auth.mode is required: replicas listen where other pods reach them. Set it to required, so that callers show a token; or to none-acknowledged where something in front of them knows their callers: whoever reaches the port then reads, writes and forgets every tenant" -}}
 {{- end -}}
 {{- include "leasehold.timeChecks" . -}}
 {{- include "leasehold.backendChecks" . -}}

@@ -3,6 +3,9 @@
 {{ toJson . }}
 {{- else if kindIs "bool" . -}}
 {{ . }}
+{{- /* A list of tables is a text that holds it as JSON. */ -}}
+{{- else if kindIs "slice" . -}}
+{{ toJson (toJson .) }}
 {{- /* Every number of a values file is a float to Helm; only those that are whole are written so. */ -}}
 {{- else if eq (float64 .) (float64 (int64 .)) -}}
 {{ int64 . }}

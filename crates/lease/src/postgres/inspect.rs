@@ -30,10 +30,11 @@ use super::{
 use crate::LeaseError;
 
 /// The tables, and what the role that serves needs of each: the grants of `sql/README.md`, by test.
-const NEEDED: [(&str, &[&str]); 4] = [
+const NEEDED: [(&str, &[&str]); 5] = [
     ("lease", &["SELECT", "INSERT", "UPDATE"]),
     ("replica", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
     ("settings", &["SELECT", "INSERT"]),
+    ("token", &["SELECT"]),
     ("schema_history", &["SELECT"]),
 ];
 /// What can be had of a table, in the order of the columns of [`RIGHTS`].

@@ -24,9 +24,10 @@ use crate::LeaseError;
 const MIGRATIONS: &[(&str, &str)] = &[
     ("V1__lease", include_str!("../../../../sql/V1__lease.sql")),
     ("V2__pause", include_str!("../../../../sql/V2__pause.sql")),
+    ("V3__token", include_str!("../../../../sql/V3__token.sql")),
 ];
 /// The version that this build knows and needs.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 const HISTORY: &str = "schema_history";
 /// How long a replica waits for another's migration.
 const LOCK_LIMIT: &str = "60s";
@@ -207,7 +208,7 @@ mod tests {
     /// What databases that were migrated by it have in their history.
     #[test]
     fn a_released_migration_is_never_changed() {
-        let released = [("V1__lease", V1_DIGEST), ("V2__pause", V2_DIGEST)];
+        let released = [("V1__lease", V1_DIGEST), ("V2__pause", V2_DIGEST), ("V3__token", V3_DIGEST)];
         for ((name, text), (released, digest)) in MIGRATIONS.iter().zip(released) {
             assert_eq!(*name, released);
             assert_eq!(Step::unapplied(name, text).unwrap().checksum(), digest, "{name}");
@@ -216,4 +217,5 @@ mod tests {
 
     const V1_DIGEST: u64 = 13_176_374_592_099_109_459;
     const V2_DIGEST: u64 = 9_515_172_016_296_654_557;
+    const V3_DIGEST: u64 = 10_799_565_608_105_857_681;
 }

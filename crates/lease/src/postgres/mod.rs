@@ -14,6 +14,7 @@ mod rows;
 mod statements;
 mod store;
 mod tls;
+mod tokens;
 
 pub use found::{
     PostgresCommits, PostgresPooling, PostgresRoundTrip, PostgresSchema, PostgresServer, PostgresTls,

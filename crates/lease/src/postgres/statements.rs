@@ -51,6 +51,10 @@ pub(super) struct Statements {
     pub(super) replicas: Statement,
     pub(super) setting: Statement,
     pub(super) keep_setting: Statement,
+    pub(super) drop_ended_tokens: Statement,
+    pub(super) add_token: Statement,
+    pub(super) tokens: Statement,
+    pub(super) revoke_token: Statement,
     pub(super) has_history: Statement,
     pub(super) version: Statement,
 }
@@ -60,7 +64,7 @@ impl Statements {
     #[expect(clippy::too_many_lines, reason = "one text after the other")]
     pub(super) fn new(schema: &str) -> Self {
         let (lease, replica) = (format!("\"{schema}\".lease"), format!("\"{schema}\".replica"));
-        let settings = format!("\"{schema}\".settings");
+        let (settings, token) = (format!("\"{schema}\".settings"), format!("\"{schema}\".token"));
         let row = format!("{ROW} FROM {lease} AS l LEFT JOIN {replica} AS r ON r.replica_id = l.owner");
         Self {
             acquire: Statement(format!(
@@ -181,6 +185,33 @@ impl Statements {
                 "{LIMITS}
                  INSERT INTO {settings} (name, value) SELECT $2, $3 FROM limits ON CONFLICT (name) DO NOTHING"
             )),
+            drop_ended_tokens: Statement(format!(
+                "{LIMITS}
+                 DELETE FROM {token} AS t USING limits WHERE t.expires_at <= statement_timestamp()"
+            )),
+            add_token: Statement(format!(
+                "{LIMITS}
+                 INSERT INTO {token} (name, slot, token_id, hash, organizations, scopes, created_at, expires_at)
+                 SELECT $2, free.slot, $3, $4, $5, $6, statement_timestamp(),
+                        statement_timestamp() + $7 * interval '1 microsecond'
+                   FROM limits,
+                        (SELECT s.slot FROM (VALUES (1::smallint), (2::smallint)) AS s (slot)
+                          WHERE NOT EXISTS (SELECT FROM {token} AS t WHERE t.name = $2 AND t.slot = s.slot)
+                       ORDER BY s.slot LIMIT 1) AS free
+                  WHERE NOT EXISTS (SELECT FROM {token} AS t WHERE t.token_id = $3)
+                    AND (SELECT count(*) FROM {token}) < $8
+            ON CONFLICT DO NOTHING
+              RETURNING (extract(epoch FROM expires_at) * 1000)::bigint"
+            )),
+            tokens: Statement(format!(
+                "SELECT token_id, name, hash, organizations, scopes, (extract(epoch FROM created_at) * 1000)::bigint,
+                        (extract(epoch FROM expires_at) * 1000)::bigint
+                   FROM {token} WHERE expires_at > statement_timestamp() ORDER BY name, slot LIMIT $1"
+            )),
+            revoke_token: Statement(format!(
+                "{LIMITS}
+                 DELETE FROM {token} AS t USING limits WHERE t.token_id = $2 RETURNING 1"
+            )),
             // Asked of the catalogue, which everybody may read: a missing table and a missing grant are told apart.
             has_history: Statement("SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                                           WHERE n.nspname = $1 AND c.relname = 'schema_history')"
@@ -218,6 +249,10 @@ impl Statements {
             replicas,
             setting,
             keep_setting,
+            drop_ended_tokens,
+            add_token,
+            tokens,
+            revoke_token,
             has_history,
             version
         ]

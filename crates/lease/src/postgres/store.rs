@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use leasehold_types::{Epoch, Floor, LeaseKey, OrgSlug, ReplicaId, TenantId, TenureId};
+use leasehold_types::{Epoch, Floor, LeaseKey, OrgSlug, ReplicaId, TenantId, TenureId, TokenId};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -14,10 +14,11 @@ use super::{
     options::PostgresOptions,
     renewal, replicas, rows,
     statements::Statements,
+    tokens,
 };
 use crate::{
-    Acquisition, Announced, Announcement, Claim, LeaseError, LeaseRow, LeaseStore, Recheck, Renewal,
-    ReplicaRow,
+    Acquisition, Announced, Announcement, Claim, LeaseError, LeaseRow, LeaseStore, NewToken, Recheck,
+    Renewal, ReplicaRow, TokenAdded, TokenRow, TokenStore,
 };
 
 /// A lease store in a schema of a Postgres database, shared by a fleet. Its clock is the database's.
@@ -203,5 +204,23 @@ impl LeaseStore for PostgresLeaseStore {
     async fn bind_derivation_key(&self, fingerprint: &str) -> Result<String, LeaseError> {
         let mut lent = self.lend("bind the derivation key").await?;
         replicas::bind_derivation_key(&mut lent, &self.statements, fingerprint).await
+    }
+}
+
+#[async_trait]
+impl TokenStore for PostgresLeaseStore {
+    async fn add_token(&self, token: &NewToken) -> Result<TokenAdded, LeaseError> {
+        let mut lent = self.lend(&format!("add the token {}", token.id)).await?;
+        tokens::add(&mut lent, &self.statements, token).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRow>, LeaseError> {
+        let mut lent = self.lend("list the tokens").await?;
+        tokens::list(&mut lent, &self.statements).await
+    }
+
+    async fn revoke_token(&self, id: &TokenId) -> Result<bool, LeaseError> {
+        let mut lent = self.lend(&format!("revoke the token {id}")).await?;
+        tokens::revoke(&mut lent, &self.statements, id).await
     }
 }

@@ -7,11 +7,23 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 use crate::LeaseError;
 
 /// The newest format that this build reads and the one that it writes.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 /// What a new file is made by.
 const SCHEMA: &str = include_str!("schema.sql");
 /// What makes of a file of each format, from the first on, one of the next. Processes of the older one that have it open go on with it.
-const STEPS: &[&str] = &["ALTER TABLE lease ADD COLUMN paused_wall_ms INTEGER"];
+const STEPS: &[&str] = &["ALTER TABLE lease ADD COLUMN paused_wall_ms INTEGER", TOKEN];
+/// The tokens' table as format 3 has it.
+const TOKEN: &str = "CREATE TABLE token (
+    name            TEXT    NOT NULL,
+    slot            INTEGER NOT NULL CHECK (slot IN (1, 2)),
+    token_id        TEXT    NOT NULL UNIQUE,
+    hash            BLOB    NOT NULL CHECK (length(hash) = 32),
+    organizations   TEXT    NOT NULL,
+    scopes          TEXT    NOT NULL,
+    created_wall_ms INTEGER NOT NULL,
+    expires_wall_ms INTEGER NOT NULL,
+    PRIMARY KEY (name, slot)
+) STRICT, WITHOUT ROWID";
 /// How long a statement waits for another process's: below half of the default ttl - margin, so that a renewal is answered within its
 /// own limit.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);

@@ -5,6 +5,7 @@ mod inspect;
 mod leases;
 mod replicas;
 mod store;
+mod tokens;
 mod turn;
 
 pub use inspect::SqliteFile;

@@ -1,4 +1,4 @@
--- The lease store's format 2. Times ending in `_boot_ms` are milliseconds of CLOCK_BOOTTIME of the boot that `meta` names,
+-- The lease store's format 3. Times ending in `_boot_ms` are milliseconds of CLOCK_BOOTTIME of the boot that `meta` names,
 -- those ending in `_wall_ms` are milliseconds since 1970-01-01T00:00:00Z.
 
 -- `format`: this number. `boot`: the machine's boot to which the boot times belong. `derivation_key`: its fingerprint.
@@ -36,4 +36,17 @@ CREATE TABLE replica (
     draining     INTEGER NOT NULL CHECK (draining IN (0, 1)),
     open_tenants INTEGER NOT NULL CHECK (open_tenants >= 0),
     seen_boot_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- API tokens, as hashes: two at the most of each name, so that one can be exchanged for the next. Who is not here is let in nowhere.
+CREATE TABLE token (
+    name            TEXT    NOT NULL,
+    slot            INTEGER NOT NULL CHECK (slot IN (1, 2)),
+    token_id        TEXT    NOT NULL UNIQUE,
+    hash            BLOB    NOT NULL CHECK (length(hash) = 32),
+    organizations   TEXT    NOT NULL,
+    scopes          TEXT    NOT NULL,
+    created_wall_ms INTEGER NOT NULL,
+    expires_wall_ms INTEGER NOT NULL,
+    PRIMARY KEY (name, slot)
 ) STRICT, WITHOUT ROWID;

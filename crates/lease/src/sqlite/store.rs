@@ -8,18 +8,18 @@ use std::{
 };
 
 use async_trait::async_trait;
-use leasehold_types::{Clock, Epoch, Floor, LeaseKey, OrgSlug, ReplicaId, TenantId, TenureId};
+use leasehold_types::{Clock, Epoch, Floor, LeaseKey, OrgSlug, ReplicaId, TenantId, TenureId, TokenId};
 use rusqlite::Connection;
 use tokio::sync::{Mutex, Semaphore};
 use uuid::Uuid;
 
 use super::{
-    connection, leases, replicas,
+    connection, leases, replicas, tokens,
     turn::{Access, Failure, Turn},
 };
 use crate::{
-    Acquisition, Announced, Announcement, Claim, LeaseError, LeaseRow, LeaseStore, Recheck, Renewal,
-    ReplicaRow,
+    Acquisition, Announced, Announcement, Claim, LeaseError, LeaseRow, LeaseStore, NewToken, Recheck,
+    Renewal, ReplicaRow, TokenAdded, TokenRow, TokenStore,
 };
 
 /// The most calls that wait for the one connection; past it a call is refused at once.
@@ -244,6 +244,23 @@ impl LeaseStore for SqliteLeaseStore {
             replicas::bind_derivation_key(turn, &fingerprint)
         })
         .await
+    }
+}
+
+#[async_trait]
+impl TokenStore for SqliteLeaseStore {
+    async fn add_token(&self, token: &NewToken) -> Result<TokenAdded, LeaseError> {
+        let token = token.clone();
+        self.change(format!("add the token {}", token.id), move |turn| tokens::add(turn, &token)).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRow>, LeaseError> {
+        self.read_turn("list the tokens".into(), tokens::list).await
+    }
+
+    async fn revoke_token(&self, id: &TokenId) -> Result<bool, LeaseError> {
+        let id = id.clone();
+        self.change(format!("revoke the token {id}"), move |turn| tokens::revoke(turn, &id)).await
     }
 }
 

@@ -10,7 +10,13 @@ use uuid::Uuid;
 
 use crate::stage::{SECOND, Stage, TTL, key, tenure_id};
 
-/// Format 2, as a new file is: a change of this text is a new format.
+/// What format 3 added. A change of this text is a new format.
+const FORMAT_3_TOKEN: &str = "CREATE TABLE token ( name TEXT NOT NULL, slot INTEGER NOT NULL CHECK (slot IN (1, 2)), \
+         token_id TEXT NOT NULL UNIQUE, hash BLOB NOT NULL CHECK (length(hash) = 32), organizations TEXT NOT NULL, \
+         scopes TEXT NOT NULL, created_wall_ms INTEGER NOT NULL, expires_wall_ms INTEGER NOT NULL, \
+         PRIMARY KEY (name, slot) ) STRICT, WITHOUT ROWID";
+
+/// The leases as format 2 has them.
 const FORMAT_2_LEASE: &str = "CREATE TABLE lease ( lease_key TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL CHECK (epoch >= 1), \
          owner TEXT, tenure_id TEXT, expires_boot_ms INTEGER NOT NULL, forget_floor INTEGER NOT NULL DEFAULT 0 \
          CHECK (forget_floor BETWEEN 0 AND epoch), forgotten_wall_ms INTEGER, recheck_wall_ms INTEGER, \
@@ -19,7 +25,7 @@ const FORMAT_2_LEASE: &str = "CREATE TABLE lease ( lease_key TEXT NOT NULL PRIMA
          CHECK (recheck_wall_ms IS NULL OR forget_floor > 0), CHECK (receipt IS NULL OR forget_floor > 0) ) \
          STRICT, WITHOUT ROWID";
 
-/// Format 1, as files that were made by it are. Only the leases' table is another one since.
+/// Format 1, as files that were made by it are.
 const FORMAT_1: &[(&str, &str)] = &[
     (
         "lease",
@@ -75,21 +81,22 @@ fn the_format_is_pinned() {
     let file = Connection::open(&stage.path).unwrap();
     let found = tables(&file);
     let found: Vec<(&str, &str)> = found.iter().map(|(name, sql)| (&**name, &**sql)).collect();
-    let format_2: Vec<_> = FORMAT_1
+    let format_3: Vec<_> = FORMAT_1
         .iter()
         .map(|(name, sql)| (*name, if *name == "lease" { FORMAT_2_LEASE } else { sql }))
+        .chain([("token", FORMAT_3_TOKEN)])
         .collect();
-    assert_eq!(found, format_2);
+    assert_eq!(found, format_3);
     let meta = |name: &str| -> String {
         file.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0)).unwrap()
     };
-    assert_eq!((meta("format").as_str(), meta("boot").as_str()), ("2", "boot-1"));
+    assert_eq!((meta("format").as_str(), meta("boot").as_str()), ("3", "boot-1"));
     let mode: String = file.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
 }
 
 #[tokio::test]
-async fn a_file_of_format_1_is_read_and_made_one_of_format_2() {
+async fn a_file_of_format_1_is_read_and_made_one_of_format_3() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("leases.db");
     let file = Connection::open(&path).unwrap();
@@ -127,10 +134,10 @@ async fn a_file_of_format_1_is_read_and_made_one_of_format_2() {
 fn a_newer_format_is_refused_and_left_as_it_was() {
     let stage = Stage::new();
     let file = Connection::open(&stage.path).unwrap();
-    file.execute("UPDATE meta SET value = '3' WHERE name = 'format'", []).unwrap();
+    file.execute("UPDATE meta SET value = '4' WHERE name = 'format'", []).unwrap();
     let error = reopen(&stage.path, &stage.clock, "boot-2").unwrap_err();
     assert_eq!(error.code().as_str(), "format_too_new");
-    assert!(error.to_string().contains("format is 3"), "{error}");
+    assert!(error.to_string().contains("format is 4"), "{error}");
     let boot: String =
         file.query_row("SELECT value FROM meta WHERE name = 'boot'", [], |row| row.get(0)).unwrap();
     assert_eq!(boot, "boot-1");
@@ -283,7 +290,7 @@ async fn an_inspection_tells_what_a_file_is_and_changes_nothing() {
     let stage = Stage::new();
     let inspect = || SqliteLeaseStore::inspect(&stage.path);
     let found = inspect().unwrap().unwrap();
-    assert_eq!((found.format, found.format_known, found.derivation_fingerprint), (2, 2, None));
+    assert_eq!((found.format, found.format_known, found.derivation_fingerprint), (3, 3, None));
     assert!(!found.is_of_this_boot, "the stage's boot is none of this machine's");
     assert!(!inspect().unwrap().unwrap().is_of_this_boot, "and stays so");
     stage.store.bind_derivation_key("f00d").await.unwrap();
@@ -301,4 +308,12 @@ async fn an_inspection_tells_what_a_file_is_and_changes_nothing() {
     fs::write(&path, b"no database, whatever its name, and long enough to be asked").unwrap();
     assert!(matches!(SqliteLeaseStore::inspect(&path).unwrap_err(), LeaseError::Unusable { .. }));
     assert!(!SqliteLeaseStore::boot().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_follow_their_contract() {
+    let stage = Stage::new();
+    let [store, another] = [(); 2].map(|()| reopen(&stage.path, &stage.clock, "boot-1").unwrap());
+    leasehold_testkit::conformance::tokens::tokens_are_kept_two_of_a_name_until_they_end(&store, &another)
+        .await;
 }

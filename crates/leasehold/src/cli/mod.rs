@@ -7,6 +7,7 @@ mod salvage;
 mod serve;
 mod snapshot;
 mod tenant;
+mod token;
 mod which;
 
 pub(crate) use doctor::DoctorArgs;
@@ -16,4 +17,5 @@ pub(crate) use salvage::{SalvageArgs, SalvageExport, SalvageList, SalvageVerb};
 pub(crate) use serve::ServeArgs;
 pub(crate) use snapshot::{SnapshotArgs, SnapshotList, SnapshotRestore, SnapshotVerb, SnapshotVerify};
 pub(crate) use tenant::{TenantArgs, TenantExport, TenantForget, TenantHandoff, TenantList, TenantVerb};
+pub(crate) use token::{TokenArgs, TokenCreate, TokenVerb};
 pub(crate) use which::Which;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 
-use super::{DoctorArgs, MigrateArgs, SalvageArgs, ServeArgs, SnapshotArgs, TenantArgs};
+use super::{DoctorArgs, MigrateArgs, SalvageArgs, ServeArgs, SnapshotArgs, TenantArgs, TokenArgs};
 use crate::{error::CliError, exit::Exit, output::Output};
 
 const AFTER_HELP: &str = "\
@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Look after tenants through a running replica
     Tenant(TenantArgs),
+    /// Make, list and revoke the tokens by which services are known
+    Token(TokenArgs),
     /// List, verify and restore the snapshots in the store; no replica needs to run
     Snapshot(SnapshotArgs),
     /// List and export what crashed or abandoned ledgers left on this disk

@@ -31,6 +31,9 @@ pub(crate) struct TenantArgs {
         global = true
     )]
     pub(crate) endpoint: Endpoint,
+    /// The file of the token that the replica is shown, one line
+    #[arg(long, value_name = "FILE", env = "LEASEHOLD_TOKEN_FILE", global = true)]
+    pub(crate) token_file: Option<PathBuf>,
     /// How long to wait for an answer, and between two pieces of one
     #[arg(
         long,

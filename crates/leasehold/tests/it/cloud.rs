@@ -91,7 +91,10 @@ async fn a_killed_process_is_taken_over_after_the_ttl_and_its_id_is_free_after_i
 async fn migrating_says_what_it_did_and_twice_does_nothing() {
     let ground = Ground::unmade(&address("LEASEHOLD_TEST_POSTGRES"), "");
     let rehearsed = ground.verb(["migrate", "--dry-run"]).await.assert(0);
-    assert!(rehearsed.out.contains("would go from version 0 to 2 (V1__lease, V2__pause)"), "{rehearsed:?}");
+    assert!(
+        rehearsed.out.contains("would go from version 0 to 3 (V1__lease, V2__pause, V3__token)"),
+        "{rehearsed:?}"
+    );
     assert!(rehearsed.out.contains("the container would be made"), "{rehearsed:?}");
     let rehearsed = ground.verb(["migrate", "--dry-run", "--json"]).await.assert(0).document();
     assert_eq!((&rehearsed["dry_run"], &rehearsed["images"]["created"]), (&true.into(), &true.into()));
@@ -99,11 +102,11 @@ async fn migrating_says_what_it_did_and_twice_does_nothing() {
     let leases = &migrated["leases"];
     assert_eq!(
         (&leases["from"], &leases["to"], &leases["applied"]),
-        (&0.into(), &2.into(), &json!(["V1__lease", "V2__pause"]))
+        (&0.into(), &3.into(), &json!(["V1__lease", "V2__pause", "V3__token"]))
     );
     assert_eq!((&leases["schema"], &migrated["images"]["created"]), (&json!(ground.schema), &true.into()));
     let again = ground.verb(["migrate"]).await.assert(0);
-    assert!(again.out.contains("is at version 2, nothing is to do"), "{again:?}");
+    assert!(again.out.contains("is at version 3, nothing is to do"), "{again:?}");
     assert!(again.out.contains("the container is there"), "{again:?}");
 
     let nothing = leasehold_in(&[], ["migrate", "--json"]).await.assert(2);

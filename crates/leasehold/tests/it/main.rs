@@ -19,5 +19,6 @@ mod process;
 mod readme;
 mod starting;
 mod terminal;
+mod tokens;
 mod usage;
 mod verbs;

@@ -57,7 +57,8 @@ impl Stage {
         let (leases, blobs) = (world.leases(&config).await?, world.blobs(&config)?);
         let edges = Edges::system();
         let entropy = Arc::clone(&edges.entropy);
-        let mut stores = Stores { leases: Arc::clone(&leases), blobs: Arc::clone(&blobs) };
+        let tokens = world.tokens(&config).await?;
+        let mut stores = Stores { leases: Arc::clone(&leases), tokens, blobs: Arc::clone(&blobs) };
         let edges = change(&mut stores, edges)?;
         let listener = TcpListener::bind(config.listen_addr()).await?;
         let endpoint = format!("http://{}", listener.local_addr()?);

@@ -44,6 +44,7 @@ impl Config {
         self.check_durations()?;
         self.check_counts()?;
         self.placement.slack()?;
+        self.auth.check()?;
         if self.limits.ledger_bytes_max < LEDGER_BYTES_MIN {
             return refuse(
                 "limits.ledger_bytes_max",
@@ -96,6 +97,7 @@ impl Config {
             ("follow.heartbeat_every", self.follow.heartbeat_every),
             ("peers.connect_timeout", self.peers.connect_timeout),
             ("placement.moves_pause", self.placement.moves_pause),
+            ("auth.refresh_every", self.auth.refresh_every),
         ];
         if let Some(postgres) = &self.postgres {
             positive.extend([

@@ -9,7 +9,7 @@ use std::{
 use leasehold_types::ReplicaId;
 use serde::Deserialize;
 
-use super::{AzureSettings, LimitSettings, PeerSettings, PlacementSettings, PostgresSettings};
+use super::{AuthSettings, AzureSettings, LimitSettings, PeerSettings, PlacementSettings, PostgresSettings};
 
 /// The port that is tried first where nobody named one.
 pub(crate) const PORT_DEFAULT: u16 = 7400;
@@ -185,25 +185,6 @@ impl Default for FollowSettings {
     fn default() -> Self {
         Self { heartbeat_every: Duration::from_secs(15), followers_max: 1_024, followers_per_tenant_max: 64 }
     }
-}
-
-/// Who may call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AuthSettings {
-    /// How callers are known.
-    pub mode: AuthMode,
-}
-
-/// How callers are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AuthMode {
-    /// Not at all: only on a loopback address.
-    #[default]
-    None,
-    /// Not at all, on any address, and the operator has said so: something in front of it knows them.
-    NoneAcknowledged,
 }
 
 /// Logs, on the standard error stream.

@@ -81,7 +81,12 @@ pub const CONFIG_KEYS: &[(&str, &str)] = &[
     ("placement.moves_max", "tenants handed over side by side"),
     ("placement.moves_pause", "how long until the next ones"),
     ("placement.warm_within", "how lately used a tenant is that is opened elsewhere at a drain"),
-    ("auth.mode", "none (loopback only) or none-acknowledged"),
+    ("auth.mode", "none (loopback only), none-acknowledged or required"),
+    ("auth.tokens", "whether services are let in by API tokens"),
+    ("auth.refresh_every", "how often the tokens are read anew"),
+    ("auth.issuers", "whose tokens of people and agents are believed (a list)"),
+    ("auth.leeway", "by how much an issuer's clock may differ"),
+    ("auth.open_metrics", "whether /metrics is open to anybody"),
     ("log.format", "text or json"),
     ("log.filter", "what is logged"),
 ];

@@ -1,8 +1,10 @@
 //! What an operator can set: one TOML file, each key also an environment variable, defaults for all of it.
 
+mod auth;
 mod azure;
 mod check;
 mod file;
+mod issuers;
 mod keys;
 mod limits;
 mod load;
@@ -14,8 +16,11 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
+pub use auth::{AuthMode, AuthSettings};
 pub use azure::{AzureIdentity, AzureSettings};
-pub use file::{AuthMode, AuthSettings, Config, FollowSettings, LogFormat, LogSettings, SnapshotSettings};
+pub use file::{Config, FollowSettings, LogFormat, LogSettings, SnapshotSettings};
+pub(crate) use issuers::IssuerKeys;
+pub use issuers::IssuerSettings;
 pub use keys::CONFIG_KEYS;
 pub use limits::LimitSettings;
 pub use pair::BackendPair;

@@ -82,7 +82,8 @@ fn a_value(key: &str) -> &'static str {
         "postgres.url" => URL.1,
         "postgres.schema" => "other",
         "postgres.sslmode" => "require",
-        "postgres.migrate" | "placement.enabled" | "placement.rebalance" => "false",
+        "postgres.migrate" | "placement.enabled" | "placement.rebalance" | "auth.tokens" => "false",
+        "auth.issuers" => ISSUERS,
         "postgres.lock_timeout" => "1s",
         "azure.container" => "pictures",
         "azure.prefix" => "prod/",
@@ -90,7 +91,7 @@ fn a_value(key: &str) -> &'static str {
         "azure.endpoint" => "https://acmeledgers.blob.core.usgovcloudapi.net",
         "azure.account_key" => KEY.1,
         "azure.retry_for" => "5s",
-        "azure.create_container" => "true",
+        "azure.create_container" | "auth.open_metrics" => "true",
         "placement.load_slack" => "0.5",
         "limits.ledger_bytes_max" => "2097152",
         "limits.rate_per_caller" | "limits.rate_per_tenant" => "7",
@@ -99,6 +100,8 @@ fn a_value(key: &str) -> &'static str {
         _ => "3s",
     }
 }
+
+const ISSUERS: &str = r#"[{"issuer":"https://id.example/","audience":"l","keys_url":"https://id.example/k","organization":"acme"}]"#;
 
 /// Keys that stand for others, or go with other ways in.
 const OTHER_WAYS: [&str; 12] = [
@@ -208,6 +211,10 @@ fn what_does_not_go_together_names_the_key() {
         ("limits.rows_max", &[("limits.rows_max", "0")]),
         ("endpoint", &[("endpoint", "a.example:1")]),
         ("log.filter", &[("log.filter", "a=b=c")]),
+        ("auth.mode", &[("auth.mode", "required"), ("auth.tokens", "false")]),
+        ("auth.leeway", &[("auth.leeway", "6m")]),
+        ("auth.refresh_every", &[("auth.refresh_every", "6m")]),
+        ("auth.refresh_every", &[("auth.refresh_every", "0s")]),
     ] {
         assert_refused(key, pairs);
     }
@@ -221,6 +228,7 @@ fn without_authentication_only_loopback_unless_it_was_acknowledged() {
     }
     let pairs = [("listen", "0.0.0.0:7400"), ("auth.mode", "none-acknowledged")];
     assert!(by_environment(&pairs).is_ok());
+    assert!(by_environment(&[("listen", "0.0.0.0:7400"), ("auth.mode", "required")]).is_ok());
     assert!(Config::dev("x", Some("192.0.2.1:7400".parse().unwrap())).is_err());
     assert!(Config::dev("x", Some("[::1]:0".parse().unwrap())).is_ok());
 }

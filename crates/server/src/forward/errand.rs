@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     app::{App, PARKED_WAIT_MAX, PARKED_WAIT_MIN},
+    auth::{CALLER, Identity, passed_on},
     bounds::Counted,
     extract::IDEMPOTENCY_KEY,
     patience::{self, Patience},
@@ -201,6 +202,10 @@ impl<'a> Errand<'a> {
 
     async fn ask(&mut self, owner: &Owner, body: Body) -> Result<HttpResponse<Incoming>, AskError> {
         let mut headers = outgoing(&self.parts.headers, &self.forwarding.by, self.forwarding.secrets.sent());
+        let caller = self.parts.extensions.get::<Identity>().and_then(Identity::caller);
+        if let Some(caller) = caller.and_then(|caller| passed_on(&caller)) {
+            headers.insert(CALLER, caller);
+        }
         let left = self.patience.left(self.app.clock.as_ref()).as_millis();
         // A time that is none is the owner's to refuse.
         if Patience::is_valid(&self.parts.headers)

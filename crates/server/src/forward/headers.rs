@@ -2,6 +2,8 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use crate::auth::CALLER;
+
 /// The secret, by which the mark is believed.
 pub(crate) const PEER_SECRET: HeaderName = HeaderName::from_static("leasehold-peer-secret");
 /// The mark: the replica that forwards.
@@ -44,8 +46,9 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 pub(crate) fn outgoing(client: &HeaderMap, by: &HeaderValue, secret: HeaderValue) -> HeaderMap {
     let mut headers = client.clone();
     strip_hop_by_hop(&mut headers);
-    // `Host` and `Origin` were judged here, about this replica's address; what was expected of us is done by us.
-    for name in [header::HOST, header::ORIGIN, header::EXPECT] {
+    // `Host` and `Origin` were judged here, about this replica's address; what was expected of us is done by us. Who calls was judged here
+    // too: what it was judged by stays here.
+    for name in [header::HOST, header::ORIGIN, header::EXPECT, header::AUTHORIZATION, CALLER] {
         headers.remove(name);
     }
     headers.insert(FORWARDED_BY, by.clone());
@@ -68,6 +71,8 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("host", "a.example"),
             ("origin", "http://a.example"),
+            ("authorization", "Bearer a.b.c"),
+            ("leasehold-caller", "service crm admin"),
             ("x-request-id", "r-1"),
             ("traceparent", "00-1-2-01"),
             ("idempotency-key", "k"),

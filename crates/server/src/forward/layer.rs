@@ -6,7 +6,7 @@ use axum::{
     extract::{FromRequestParts as _, MatchedPath, Path, Request, State},
     http::{HeaderMap, HeaderValue, request::Parts},
     middleware::Next,
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
 use leasehold_types::{ErrorCode, LeaseKey};
 
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     app::{App, AppState},
+    auth::Identity,
     placement::OPEN_TENANTS,
     problem::Problem,
 };
@@ -23,11 +24,8 @@ use crate::{
 /// Answers a request of another replica here and nowhere else, and a client's wherever its tenant is.
 ///
 /// It goes by the route's parameters, so that a route about a tenant cannot be forgotten here.
-pub(crate) async fn forward(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
-    let is_of_peer = match admit(&app, request.headers_mut()) {
-        Ok(is_of_peer) => is_of_peer,
-        Err(problem) => return problem.into_response(),
-    };
+pub(crate) async fn forward(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let is_of_peer = request.extensions().get::<Identity>().is_some_and(Identity::is_of_peer);
     if app.forwarding.is_none() {
         return next.run(request).await;
     }
@@ -42,7 +40,7 @@ pub(crate) async fn forward(State(app): State<AppState>, mut request: Request, n
 }
 
 /// Whether another replica sent this; the mark without a secret of the fleet is refused, and goes no further.
-fn admit(app: &App, headers: &mut HeaderMap) -> Result<bool, Problem> {
+pub(crate) fn admit(app: &App, headers: &mut HeaderMap) -> Result<bool, Problem> {
     let shown: Vec<HeaderValue> = headers.get_all(PEER_SECRET).iter().cloned().collect();
     let is_marked = headers.contains_key(FORWARDED_BY);
     headers.remove(PEER_SECRET);

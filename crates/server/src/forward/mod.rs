@@ -25,7 +25,7 @@ pub(crate) use attempt::AskError;
 pub(crate) use counters::ForwardCounters;
 pub(crate) use handover::{Told, give, hand_over, tell};
 pub(crate) use headers::{FORWARDED_BY, is_marked};
-pub(crate) use layer::{forward, tenant_of};
+pub(crate) use layer::{admit, forward, tenant_of};
 pub(crate) use owners::Owner;
 pub(crate) use peers::Forwarding;
 pub(crate) use secret::PeerSecrets;

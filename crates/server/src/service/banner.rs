@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use leasehold_types::ReplicaId;
 
-use crate::Config;
+use crate::{AuthMode, Config};
 
 /// The banner of a replica that listens on `addr`: where it is, where its data lies, that nobody is asked who they are, and three
 /// commands to try.
@@ -12,13 +12,19 @@ use crate::Config;
 pub fn banner(config: &Config, replica: &ReplicaId, addr: SocketAddr) -> String {
     let url = format!("http://{addr}");
     let data_dir = config.data_dir.display();
+    let access = match config.auth.mode {
+        AuthMode::Required => "by a token on each request (`leasehold token create`)",
+        AuthMode::None | AuthMode::NoneAcknowledged => {
+            "no authentication: whoever reaches this address can read, write and forget every tenant"
+        }
+    };
     format!(
         "\
 Leasehold {version}, replica {replica}
 
   address   {url}
   data      {data_dir}
-  access    no authentication: whoever reaches this address can read, write and forget every tenant
+  access    {access}
 
 Try it from another terminal:
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use leasehold_blob::{BlobStore, DirectoryStore};
-use leasehold_lease::{LeaseStore, SqliteLeaseStore, TokioTimer};
+use leasehold_lease::{LeaseStore, SqliteLeaseStore, TokenStore, TokioTimer};
 use leasehold_ledger::LedgerOptions;
 use leasehold_tenure::{Backends, Router, RouterOptions, TenureEvent};
 use leasehold_types::{Clock, Entropy, NoPoints, Points, ReplicaId, SystemClock, Timer};
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     Config, StartError,
     app::App,
+    auth::Knowledge,
     bounds::Bound,
     config::BackendPair,
     forward::Forwarding,
@@ -63,6 +64,8 @@ impl Edges {
 pub struct Stores {
     /// Who holds a tenant.
     pub leases: Arc<dyn LeaseStore>,
+    /// Which services are known.
+    pub tokens: Arc<dyn TokenStore>,
     /// Where images live.
     pub blobs: Arc<dyn BlobStore>,
 }
@@ -82,8 +85,10 @@ impl Stores {
         let failed = |source| StartError::Local { action: "create", path: config.data_dir.clone(), source };
         private_dir::make(&config.data_dir).map_err(failed)?;
         private_dir::make_own(&config.store_dir()).map_err(failed)?;
+        let leases = Arc::new(SqliteLeaseStore::open(&config.leases_path(), Arc::clone(&edges.clock))?);
         Ok(Self {
-            leases: Arc::new(SqliteLeaseStore::open(&config.leases_path(), Arc::clone(&edges.clock))?),
+            tokens: Arc::clone(&leases) as Arc<dyn TokenStore>,
+            leases,
             blobs: Arc::new(DirectoryStore::open(&config.store_dir())?),
         })
     }
@@ -119,12 +124,13 @@ impl Service {
         config.check_serving()?;
         let is_embedded = matches!(config.pair()?, BackendPair::Embedded);
         config.data_dir = absolute(&config.data_dir)?;
-        let Stores { leases, blobs } = stores;
+        let Stores { leases, blobs, .. } = stores.clone();
         let (replica, lock) = take_replica(&config)?;
         let node_dir = config.node_dir(&replica);
         let scratch = fresh_scratch(&node_dir)?;
         let maker = is_embedded.then_some(edges.entropy.as_ref());
         let derivation = derivation_key(&config.derivation_key_path(), maker, leases.as_ref()).await?;
+        let knowledge = Knowledge::of(&config, &stores, &derivation, edges.timer.as_ref()).await?;
         let metrics = Arc::new(Metrics::new());
         let backends = Backends {
             leases: Arc::clone(&leases),
@@ -152,6 +158,7 @@ impl Service {
             timer: edges.timer,
             entropy: edges.entropy,
             derivation,
+            knowledge,
             metrics,
             stage: StageCell::default(),
             heard: LastHeard::default(),

@@ -30,7 +30,8 @@ pub(super) async fn open(
     let blobs = AzureStore::connect(azure.options(edges)?)?;
     patiently(edges, || container(&blobs, azure)).await?;
     tracing::info!(images = blobs.place(), "the blob store is there");
-    Ok(Stores { leases: Arc::new(leases), blobs: Arc::new(blobs) })
+    let leases = Arc::new(leases);
+    Ok(Stores { tokens: Arc::clone(&leases) as _, leases, blobs: Arc::new(blobs) })
 }
 
 /// The lease store. Only where its tables are missing or too old is anything changed, so that a role without the right to change them

@@ -7,6 +7,7 @@ use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     Service,
@@ -16,6 +17,7 @@ use crate::{
     ExitReport, ServeError, StartError,
     api::service_of,
     app::{App, AppState},
+    auth::{keep_keys, keep_tokens},
     connections,
     placement::keep_balanced,
     routes::fleet::drain_all,
@@ -73,6 +75,8 @@ impl Service {
                 return Ok(());
             }
         }
+        let _keys = AbortOnDropHandle::new(tokio::spawn(keep_keys(Arc::clone(&app))));
+        let _tokens = AbortOnDropHandle::new(tokio::spawn(keep_tokens(Arc::clone(&app))));
         app.router.spawn_housekeeping();
         app.stage.advance(Stage::Serving);
         tracing::info!(replica = %app.replica, endpoint = %app.endpoint, "serving");

@@ -101,9 +101,9 @@ async fn a_replica_that_comes_up_answers_its_probes_and_fails_nobody() {
     let mut config = config_in(dir.path());
     config.peers.secret_file = Some(dir.path().join("peers"));
     let stores = Stores::embedded(&config, &Edges::system()).unwrap();
-    let leases = FaultyLeases::new(stores.leases);
+    let leases = FaultyLeases::new(Arc::clone(&stores.leases));
     let held = leases.hold(LeaseOp::Announce);
-    let stores = Stores { leases: Arc::new(leases) as Arc<dyn LeaseStore>, blobs: stores.blobs };
+    let stores = Stores { leases: Arc::new(leases) as Arc<dyn LeaseStore>, ..stores };
     let listener = tokio::net::TcpListener::bind(config.listen_addr()).await.unwrap();
     let one = Served::begin_at(listener, config, stores).await;
 

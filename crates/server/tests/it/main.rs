@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test's own steps meet fails the test")]
 
 mod bad_input;
+mod callers;
 mod events;
 mod fleet;
 mod follow;

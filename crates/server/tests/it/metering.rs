@@ -76,6 +76,7 @@ async fn one_caller_has_so_many_requests_at_work() {
     let stores = Stores {
         blobs: Arc::new(blobs) as Arc<dyn BlobStore>,
         leases: Arc::new(leases.clone()) as Arc<dyn LeaseStore>,
+        tokens: stores.tokens,
     };
     let served = Arc::new(Served::start_on(config, stores).await);
     let held = leases.hold(LeaseOp::Acquire);

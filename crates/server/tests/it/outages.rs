@@ -33,6 +33,7 @@ async fn faulty_with(change: impl FnOnce(&mut Config)) -> Faulty {
     let stores = Stores {
         blobs: Arc::new(blobs.clone()) as Arc<dyn BlobStore>,
         leases: Arc::new(leases.clone()) as Arc<dyn LeaseStore>,
+        tokens: stores.tokens,
     };
     Faulty { served: Served::start_on(config, stores).await, blobs, leases, _dir: dir }
 }

@@ -26,6 +26,7 @@ async fn a_panic_in_a_handler_and_one_in_a_task_of_a_tenant_end_their_requests_a
     let stores = Stores {
         blobs: Arc::new(blobs.clone()) as Arc<dyn BlobStore>,
         leases: Arc::new(leases.clone()) as Arc<dyn LeaseStore>,
+        tokens: stores.tokens,
     };
     let served = Served::start_on(config, stores).await;
     served.append(TENANT, "a").await;

@@ -84,7 +84,7 @@ async fn the_first_session_goes_as_it_is_shown() {
 async fn the_first_session_goes_the_same_on_the_cloud_pair() {
     let pair = CloudPair::real_time().await;
     let dir = tempfile::tempdir().unwrap();
-    let stores = Stores { leases: pair.leases(), blobs: pair.blobs() };
+    let stores = Stores { leases: pair.leases(), tokens: pair.tokens(), blobs: pair.blobs() };
     goes_as_it_is_shown(Served::start_on(config_in(dir.path()), stores).await).await;
 }
 

@@ -3,3 +3,4 @@
 pub mod blob;
 pub mod lease;
 mod lease_model;
+pub mod tokens;

@@ -4,11 +4,11 @@
 use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use leasehold_lease::{
-    Announcement, Claim, LeaseError, LeaseStore as _, PostgresInspector, PostgresLeaseStore, PostgresOptions,
-    Recheck, TlsMode,
+    Announcement, Claim, LeaseError, LeaseStore as _, NewToken, PostgresInspector, PostgresLeaseStore,
+    PostgresOptions, Recheck, TlsMode, TokenAdded, TokenStore as _,
 };
 use leasehold_testkit::{Cue, Exchange, Fault, FaultProxy};
-use leasehold_types::{Epoch, ReplicaId, SystemClock};
+use leasehold_types::{ApiToken, Entropy, Epoch, Organizations, ReplicaId, Scopes, SystemClock};
 use uuid::Uuid;
 
 use super::{
@@ -53,6 +53,10 @@ enum Call {
     Replicas,
     BindNew,
     BindKept,
+    AddToken,
+    AddTokenOfFullName,
+    Tokens,
+    RevokeToken,
     Connect,
 }
 
@@ -112,6 +116,16 @@ const CALLS: &[Expected] = &[
     call(Call::Replicas, &["replicas"], None, "1", "1"),
     call(Call::BindNew, &["setting", "keep_setting", "setting"], Some(1), "f-1", "f-1"),
     call(Call::BindKept, &["setting"], None, "f-0", "f-0"),
+    call(Call::AddToken, &["drop_ended_tokens", "add_token"], Some(1), "added", "added"),
+    call(
+        Call::AddTokenOfFullName,
+        &["drop_ended_tokens", "add_token", "tokens"],
+        None,
+        "NameIsFull",
+        "NameIsFull",
+    ),
+    call(Call::Tokens, &["tokens"], None, "1", "1"),
+    call(Call::RevokeToken, &["revoke_token"], Some(0), "true", "false"),
     call(Call::Connect, &["has_history", "version"], None, "()", "()"),
 ];
 
@@ -134,6 +148,18 @@ fn announcement(instance: u128) -> Announcement {
     }
 }
 
+fn token(number: u64) -> NewToken {
+    let token = ApiToken::mint(&Entropy::seeded(number));
+    NewToken {
+        id: token.id().clone(),
+        hash: token.hash(),
+        name: "crm".parse().unwrap(),
+        organizations: Organizations::All,
+        scopes: Scopes::ALL,
+        good_for: LONG,
+    }
+}
+
 /// Due, at the time that the table says.
 async fn due(store: &PostgresLeaseStore) -> Recheck {
     store.due_rechecks(10).await.unwrap().pop().unwrap()
@@ -142,7 +168,7 @@ async fn due(store: &PostgresLeaseStore) -> Recheck {
 impl Call {
     /// Brings the tables to where the call is made, past the network that fails.
     async fn prepare(self, schema: &Schema, beside: &PostgresLeaseStore) {
-        schema.run("TRUNCATE @.lease, @.replica, @.settings").await;
+        schema.run("TRUNCATE @.lease, @.replica, @.settings, @.token").await;
         let take = async |name: &str| {
             beside.acquire(&key("acme/t"), &replica(name), tenure_id(1), TTL).await.unwrap();
         };
@@ -151,6 +177,13 @@ impl Call {
         };
         match self {
             Self::AcquireNew | Self::PauseUnknown | Self::AnnounceNew | Self::BindNew | Self::Connect => {}
+            Self::AddToken => {}
+            Self::Tokens | Self::RevokeToken => drop(beside.add_token(&token(1)).await.unwrap()),
+            Self::AddTokenOfFullName => {
+                for number in [2, 3] {
+                    beside.add_token(&token(number)).await.unwrap();
+                }
+            }
             Self::AcquireReleased => {
                 take("other").await;
                 assert!(beside.release(&claim("other")).await.unwrap());
@@ -242,6 +275,12 @@ impl Call {
             }
             Self::Retire => format!("{:?}", store.retire(&replica("mine"), Uuid::from_u128(1)).await?),
             Self::Replicas => store.replicas().await?.len().to_string(),
+            Self::AddToken | Self::AddTokenOfFullName => match store.add_token(&token(1)).await? {
+                TokenAdded::Added(_) => "added".into(),
+                refused => format!("{refused:?}"),
+            },
+            Self::Tokens => store.tokens().await?.len().to_string(),
+            Self::RevokeToken => store.revoke_token(&token(1).id).await?.to_string(),
             Self::BindNew | Self::BindKept => store.bind_derivation_key("f-1").await?,
             Self::Connect => unreachable!("it is made without a store"),
         })
@@ -257,7 +296,8 @@ async fn rows(schema: &Schema, exact: bool) -> String {
         "SELECT coalesce(string_agg(line, ';' ORDER BY line), '') FROM (
              SELECT concat_ws('|', lease_key, epoch, owner, tenure_id, {}, forget_floor, {}, {}, receipt, {}) FROM @.lease
              UNION ALL SELECT concat_ws('|', replica_id, instance, endpoint, draining, open_tenants, {}) FROM @.replica
-             UNION ALL SELECT concat_ws('|', name, value) FROM @.settings) AS all_rows (line)",
+             UNION ALL SELECT concat_ws('|', name, value) FROM @.settings
+             UNION ALL SELECT concat_ws('|', name, slot, token_id, hash, organizations, scopes) FROM @.token) AS all_rows (line)",
         time("expires_at"),
         time("forgotten_at"),
         time("recheck_at"),
@@ -377,7 +417,7 @@ async fn lose_every_answer_of_a_migration(way: Way) {
         let lost = proxy.plan(Cue::request("").after(exchanges), Fault::LoseAnswer);
         let migrated = PostgresLeaseStore::migrate(&options).await;
         if !lost.is_met() {
-            assert_eq!(migrated.unwrap().applied, ["V1__lease", "V2__pause"]);
+            assert_eq!(migrated.unwrap().applied, ["V1__lease", "V2__pause", "V3__token"]);
             break;
         }
         let error = migrated.unwrap_err();

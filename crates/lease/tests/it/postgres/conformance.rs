@@ -33,3 +33,20 @@ mod pooled {
 
     leasehold_testkit::lease_conformance!(fixture);
 }
+
+async fn tokens_follow_their_contract(way: Way) {
+    let schema = Schema::made(way).await;
+    let (store, another) = (schema.store().await, schema.store().await);
+    leasehold_testkit::conformance::tokens::tokens_are_kept_two_of_a_name_until_they_end(&store, &another)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn direct_tokens_follow_their_contract() {
+    tokens_follow_their_contract(Way::Direct).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pooled_tokens_follow_their_contract() {
+    tokens_follow_their_contract(Way::Pooled).await;
+}

@@ -51,13 +51,13 @@ async fn migrating_twice_changes_nothing() {
     let migration = PostgresLeaseStore::migrate(&schema.options).await.unwrap();
     assert_eq!(
         (migration.from, migration.to, migration.applied),
-        (0, 2, vec!["V1__lease".to_owned(), "V2__pause".to_owned()])
+        (0, 3, ["V1__lease", "V2__pause", "V3__token"].map(str::to_owned).to_vec())
     );
     let history = "SELECT string_agg(h::text, ',') FROM @.schema_history h".replace('@', schema.name());
     let history = || async { schema.admin.query_one(&history, &[]).await.unwrap().get::<_, String>(0) };
     let (before, tables) = (history().await, described(&schema).await);
     let migration = PostgresLeaseStore::migrate(&schema.options).await.unwrap();
-    assert_eq!((migration.from, migration.to, migration.applied), (2, 2, vec![]));
+    assert_eq!((migration.from, migration.to, migration.applied), (3, 3, vec![]));
     assert_eq!((history().await, described(&schema).await), (before, tables));
 }
 
@@ -66,13 +66,13 @@ async fn a_rehearsal_finds_what_is_to_do_and_leaves_nothing() {
     let schema = Schema::unmade(Way::Direct).await;
     for _ in 0..2 {
         let migration = PostgresLeaseStore::rehearse_migration(&schema.options).await.unwrap();
-        assert_eq!((migration.from, migration.to, migration.applied.len()), (0, 2, 2));
+        assert_eq!((migration.from, migration.to, migration.applied.len()), (0, 3, 3));
         let is_there = "SELECT count(*) FROM pg_namespace WHERE nspname = '@'";
         assert_eq!(schema.number(is_there).await, 0);
     }
     PostgresLeaseStore::migrate(&schema.options).await.unwrap();
     let migration = PostgresLeaseStore::rehearse_migration(&schema.options).await.unwrap();
-    assert_eq!((migration.from, migration.to, migration.applied.len()), (2, 2, 0));
+    assert_eq!((migration.from, migration.to, migration.applied.len()), (3, 3, 0));
 }
 
 async fn race(way: Way) {
@@ -107,14 +107,14 @@ async fn tables_that_are_missing_or_too_new_are_told() {
     for prepared in ["", "CREATE SCHEMA @"] {
         schema.run(prepared).await;
         let error = open().await.unwrap_err();
-        assert!(matches!(&error, LeaseError::Unmigrated { found: 0, needed: 2, .. }), "{error:?}");
+        assert!(matches!(&error, LeaseError::Unmigrated { found: 0, needed: 3, .. }), "{error:?}");
         assert!(error.to_string().contains(schema.name()) && error.to_string().contains("leasehold migrate"));
     }
     PostgresLeaseStore::migrate(&schema.options).await.unwrap();
-    schema.run("INSERT INTO @.schema_history VALUES (3, 'later', '2026-01-01T00:00:00Z', '7')").await;
+    schema.run("INSERT INTO @.schema_history VALUES (4, 'later', '2026-01-01T00:00:00Z', '7')").await;
     for error in [open().await.unwrap_err(), PostgresLeaseStore::migrate(&schema.options).await.unwrap_err()]
     {
-        assert!(matches!(error, LeaseError::FormatTooNew { found: 3, known: 2 }), "{error:?}");
+        assert!(matches!(error, LeaseError::FormatTooNew { found: 4, known: 3 }), "{error:?}");
     }
 }
 
@@ -135,7 +135,7 @@ async fn a_step_that_fails_leaves_nothing_behind() {
     let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = '@'";
     assert_eq!(schema.number(tables).await, 1);
     schema.run("DROP TABLE @.settings").await;
-    assert_eq!(PostgresLeaseStore::migrate(&schema.options).await.unwrap().applied.len(), 2);
+    assert_eq!(PostgresLeaseStore::migrate(&schema.options).await.unwrap().applied.len(), 3);
 }
 
 #[tokio::test]

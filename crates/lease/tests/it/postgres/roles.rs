@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold_lease::{Announcement, Claim, LeaseError, LeaseStore as _, PostgresLeaseStore, Renewal};
+use leasehold_lease::{
+    Announcement, Claim, LeaseError, LeaseStore as _, PostgresLeaseStore, Renewal, TokenStore as _,
+};
 use uuid::Uuid;
 
 use super::server::{Schema, Way, connect, url};
@@ -87,6 +89,7 @@ async fn the_documented_grants_are_enough_for_every_call() {
     assert_eq!(store.replicas().await.unwrap().len(), 1);
     store.retire(&replica, said.instance).await.unwrap();
     assert_eq!(store.bind_derivation_key("f").await.unwrap(), "f");
+    assert_eq!(store.tokens().await.unwrap(), []);
 
     assert!(
         PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap().applied.is_empty(),
@@ -110,6 +113,9 @@ async fn the_documented_grants_are_no_more_than_that() {
         "UPDATE @.settings SET value = 'other'",
         "DELETE FROM @.settings",
         "DELETE FROM @.schema_history",
+        "INSERT INTO @.token VALUES ('crm', 1, 'a', '', '*', 'admin', now(), now())",
+        "UPDATE @.token SET scopes = 'admin'",
+        "DELETE FROM @.token",
         "DROP SCHEMA @ CASCADE",
     ] {
         let error = client.batch_execute(&sql.replace('@', role.schema.name())).await.unwrap_err();
@@ -125,7 +131,7 @@ async fn an_administrators_schema_is_filled_by_its_owner() {
     let error = PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap_err();
     assert!(matches!(error, LeaseError::Denied { .. }), "it may not make a schema: {error:?}");
     role.schema.run(&format!("CREATE SCHEMA @ AUTHORIZATION {}", role.name)).await;
-    assert_eq!(PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap().applied.len(), 2);
+    assert_eq!(PostgresLeaseStore::migrate(&role.options(PASSWORD)).await.unwrap().applied.len(), 3);
     PostgresLeaseStore::connect(role.options(PASSWORD)).await.unwrap();
     role.end().await;
 }

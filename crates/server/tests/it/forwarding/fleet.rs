@@ -33,7 +33,8 @@ impl Fleet {
     /// On Postgres and Azure Blob.
     pub(crate) async fn cloud() -> Self {
         let pair = CloudPair::real_time().await;
-        Self::on(tempfile::tempdir().unwrap(), Stores { leases: pair.leases(), blobs: pair.blobs() })
+        let stores = Stores { leases: pair.leases(), tokens: pair.tokens(), blobs: pair.blobs() };
+        Self::on(tempfile::tempdir().unwrap(), stores)
     }
 
     fn on(dir: TempDir, stores: Stores) -> Self {

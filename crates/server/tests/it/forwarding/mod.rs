@@ -1,7 +1,7 @@
 //! Every replica answers for every tenant.
 
 mod faults;
-mod fleet;
+pub(crate) mod fleet;
 mod marks;
 mod moving;
 mod pausing;

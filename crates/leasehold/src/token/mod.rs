@@ -1,0 +1,8 @@
+//! `leasehold token`: which services are known, kept beside the leases.
+
+mod create;
+mod list;
+mod perform;
+mod revoke;
+
+pub(crate) use perform::perform;
