@@ -1,6 +1,6 @@
 //! A replica's tenants: opened once each, closed side by side, forgotten whether open or not.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use leasehold_lease::{HeldOptions, Keeper, KeeperOptions};
@@ -259,15 +259,16 @@ impl Router {
     /// Opens nothing any more and hands every tenant off, a few side by side in the order in which they were opened. Answers exactly the
     /// tenants that could not be handed off: those serve on here.
     ///
+    /// No more tenants are closed than can be uploaded at a time: one that would only wait for the others' uploads serves meanwhile. Those
+    /// that wait for their own work to end are not among them.
+    ///
     /// Bounded by the drain time-out and the uploads' limit. Waits for forgets and releases that are under way.
     pub async fn close(&self) -> Vec<LeaseKey> {
         let tenures = self.stop_opening();
         let lanes = self.shared.options.close_concurrency;
-        let outcomes: Vec<Option<LeaseKey>> = stream::iter(tenures)
-            .map(|tenure| async move { close_one(tenure).await })
-            .buffered(lanes)
-            .collect()
-            .await;
+        let turns = Semaphore::new(self.shared.options.uploads_max.min(Semaphore::MAX_PERMITS));
+        let outcomes: Vec<Option<LeaseKey>> =
+            stream::iter(tenures).map(|tenure| close_in_turn(tenure, &turns)).buffered(lanes).collect().await;
         outcomes.into_iter().flatten().collect()
     }
 
@@ -353,6 +354,29 @@ async fn until_ended(tenure: &Arc<Tenure>) {
     let mut ended = tenure.ended.subscribe();
     // The sender lives in the tenure that we hold.
     let _ = ended.wait_for(|ended| *ended).await;
+}
+
+/// How long a tenant that is closed keeps its turn while its own work has not ended: longer than a call that is under way takes, and nothing
+/// beside the drain time-out of one that is stuck.
+const TURN_WITH_WORK: Duration = Duration::from_secs(1);
+
+/// Ends one tenant for a closing router once there is a turn for it; its key, if that failed.
+async fn close_in_turn(tenure: Arc<Tenure>, turns: &Semaphore) -> Option<LeaseKey> {
+    // The pool is never closed.
+    let turn = turns.acquire().await;
+    let mut ended = pin!(close_one(Arc::clone(&tenure)));
+    tokio::select! {
+        biased;
+        failed = &mut ended => return failed,
+        () = tenure.shared.backends.timer.sleep(TURN_WITH_WORK) => {}
+    }
+    if tenure.gate.in_flight() > 0 {
+        drop(turn);
+        return ended.await;
+    }
+    let failed = ended.await;
+    drop(turn);
+    failed
 }
 
 /// Ends one tenant for a closing router; its key, if that failed.

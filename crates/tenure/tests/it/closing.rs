@@ -1,7 +1,9 @@
 //! Closing a router: everybody is handed off, and exactly who was not is named.
 
+use leasehold_tenure::TenureError;
 use leasehold_testkit::{
-    BlobOp, EmbeddedPair, Fleet, PATIENCE, by_code, insert, keys_of, tenant, touch_nothing, within,
+    BlobOp, EmbeddedPair, Fleet, PATIENCE, by_code, eventually, insert, keys_of, tenant, touch_nothing,
+    within,
 };
 use leasehold_types::ErrorCode;
 
@@ -45,6 +47,59 @@ async fn a_tenant_whose_flush_failed_is_named_serves_on_and_can_be_closed_again(
     fleet.blobs().down(false);
     assert_eq!(within(PATIENCE, "the second close", a.router.close()).await, []);
     assert!(a.events.released_flushed(&bad));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_would_only_wait_for_another_ones_upload_serves_meanwhile() {
+    let fleet = Fleet::<EmbeddedPair>::manual().await;
+    let a = fleet.replica_with("a", |options| options.uploads_max = 1);
+    let mut handles = Vec::new();
+    for number in 0..3 {
+        let handle = a.router.open(&tenant(&format!("turn-{number}"))).await.expect("a opens");
+        insert(&handle, "k-1");
+        handles.push(handle);
+    }
+    let held = fleet.blobs().hold_next(BlobOp::Put, |_name| true);
+    let router = a.router.clone();
+    let closing = tokio::spawn(async move { router.close().await });
+    within(PATIENCE, "the first upload", held.reached()).await;
+    assert!(touch_nothing(&handles[0]).is_err(), "it is closed");
+    for waiting in &handles[1..] {
+        insert(waiting, "k-2");
+    }
+    held.release();
+    assert_eq!(within(PATIENCE, "the close", closing).await.expect("close does not panic"), []);
+    let b = fleet.replica("b");
+    for (handle, kept) in handles.iter().zip([&["k-1"][..], &["k-1", "k-2"], &["k-1", "k-2"]]) {
+        assert_eq!(keys_of(&b.router.open(handle.key()).await.expect("b opens")), kept);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_its_own_work_holds_nobody_up() {
+    let fleet = Fleet::<EmbeddedPair>::manual().await;
+    let a = fleet.replica_with("a", |options| options.uploads_max = 1);
+    let (stuck_key, other_key) = (tenant("turn-stuck"), tenant("turn-other"));
+    let stuck = a.router.open(&stuck_key).await.expect("a opens");
+    let other = a.router.open(&other_key).await.expect("a opens");
+    insert(&other, "k-1");
+    let (end, ends) = tokio::sync::oneshot::channel::<()>();
+    let work = tokio::spawn(stuck.run_async(|_ledger| async move {
+        let _ = ends.await;
+        Ok::<_, TenureError>(())
+    }));
+    let router = a.router.clone();
+    let closing = tokio::spawn(async move { router.close().await });
+    // Its turn passes after a moment.
+    let events = &a.events;
+    eventually(PATIENCE, "the other one is handed off", async || events.released_flushed(&other_key)).await;
+    let _ = end.send(());
+    within(PATIENCE, "the work", work)
+        .await
+        .expect("no panic")
+        .expect("it was let end")
+        .expect("it ended well");
+    assert_eq!(within(PATIENCE, "the close", closing).await.expect("close does not panic"), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
