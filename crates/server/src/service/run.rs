@@ -35,6 +35,9 @@ pub enum Shutdown {
 
 /// How long the connections have to end once every tenant is away.
 const CONNECTIONS_END_MAX: Duration = Duration::from_secs(5);
+/// How long a replica of a fleet that has handed everything off still answers. Others may take it for the owner until an answer tells them
+/// better; a connection that ends under a request of theirs would leave open whether that was executed.
+const LINGER: Duration = Duration::from_secs(1);
 /// How long giving the leases back may take at the very end; after it they run out by themselves.
 const ABANDON_MAX: Duration = Duration::from_secs(5);
 /// How long a shutdown waits before it tries again what could not be handed off.
@@ -90,6 +93,9 @@ impl Service {
             never = keep_balanced(Arc::clone(&app)) => match never {},
         };
         let report = end(&app, told, &mut shutdown).await;
+        if app.forwarding.is_some() {
+            app.timer.sleep(LINGER).await;
+        }
 
         if let Some(forwarding) = &app.forwarding {
             forwarding.end_streams();
