@@ -113,9 +113,6 @@ impl CliError {
     /// The stable code (contract.md, "What the checks imply", 5).
     pub(crate) fn code(&self) -> ErrorCode {
         match self {
-            Self::Usage(_) | Self::Exists { .. } | Self::NoTerminal { .. } | Self::SeveralSalvages { .. } => {
-                ErrorCode::InvalidArgument
-            }
             Self::NothingToMigrate => ErrorCode::InvalidConfiguration,
             Self::NotConfirmed { .. } | Self::TwoTokens { .. } | Self::TooManyTokens => {
                 ErrorCode::PreconditionFailed
@@ -127,9 +124,13 @@ impl CliError {
             | Self::NoSalvage { .. } => ErrorCode::NotFound,
             Self::Problem(problem) => problem.code(),
             Self::Unreachable { .. } => ErrorCode::Timeout,
-            Self::NotAReplica { .. } | Self::NameLikeAnId { .. } | Self::NoTokenInFile { .. } => {
-                ErrorCode::InvalidArgument
-            }
+            Self::Usage(_)
+            | Self::Exists { .. }
+            | Self::NoTerminal { .. }
+            | Self::SeveralSalvages { .. }
+            | Self::NotAReplica { .. }
+            | Self::NameLikeAnId { .. }
+            | Self::NoTokenInFile { .. } => ErrorCode::InvalidArgument,
             Self::OtherDigest { .. } => ErrorCode::Damaged,
             Self::Serve(error) => error.code(),
             Self::Local { source, .. } | Self::Output(source) | Self::Process { source, .. } => {

@@ -342,7 +342,6 @@ impl From<LedgerError> for Problem {
 }
 
 /// What stands where a handler panicked; the rest goes on being served. What it said is [`watch_panics`](crate::watch_panics)'s to tell.
-#[expect(clippy::needless_pass_by_value, reason = "the layer's signature")]
 pub(crate) fn of_panic(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
     Problem::internal("the request met a defect of this program").outcome_unknown().into_response()
 }

@@ -77,7 +77,7 @@ async fn what_a_replica_keeps_is_its_users_alone(ground: Ground) {
     let dir = ground.data_dir("a").join("made");
     let mut arguments = ground.serve("a");
     let at = arguments.iter().position(|argument| argument == "--data-dir").unwrap();
-    arguments[at + 1] = dir.to_str().unwrap().to_owned();
+    dir.to_str().unwrap().clone_into(&mut arguments[at + 1]);
     let mut command = crate::process::command_under("umask 000");
     command.args(arguments);
     let a = Replica::spawn_by(command).await;

@@ -49,8 +49,8 @@ fn lock(config: &Config, node_dir: &Path) -> Result<Option<NodeLock>, StartError
         path: path.to_owned(),
         source,
     };
-    let nodes_dir = config.nodes_dir();
-    private_dir::make_own(&nodes_dir).map_err(|source| failed("create", &nodes_dir, source))?;
+    let all = config.nodes_dir();
+    private_dir::make_own(&all).map_err(|source| failed("create", &all, source))?;
     private_dir::make(node_dir).map_err(|source| failed("create", node_dir, source))?;
     let path = node_dir.join("lock");
     let file = OpenOptions::new()

@@ -176,8 +176,12 @@ impl Call {
             beside.announce(&announcement(instance), LONG, false).await.unwrap();
         };
         match self {
-            Self::AcquireNew | Self::PauseUnknown | Self::AnnounceNew | Self::BindNew | Self::Connect => {}
-            Self::AddToken => {}
+            Self::AcquireNew
+            | Self::PauseUnknown
+            | Self::AnnounceNew
+            | Self::BindNew
+            | Self::Connect
+            | Self::AddToken => {}
             Self::Tokens | Self::RevokeToken => drop(beside.add_token(&token(1)).await.unwrap()),
             Self::AddTokenOfFullName => {
                 for number in [2, 3] {
