@@ -239,7 +239,9 @@ fn history_of(page: &Value) -> Result<Vec<Served>, ProofError> {
     let events = page["events"].as_array().filter(|_| page["has_more"] == false);
     let events = events.ok_or_else(|| format!("not a whole history: {page}"))?;
     let served = |event: &Value| {
-        let id = event["idem_key"].as_str().ok_or_else(|| format!("an event without a key: {event}"))?;
+        // Not its key: there are writers without one.
+        let id =
+            event["subject_id"].as_str().ok_or_else(|| format!("an event without a subject: {event}"))?;
         Ok(Served { position: position_of(&event["position"])?, id: id.to_owned() })
     };
     events.iter().map(served).collect()

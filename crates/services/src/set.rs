@@ -83,6 +83,13 @@ impl Services {
         Ok(Self { variables, logs, _servers: servers })
     }
 
+    /// Installs what [`OwnServers`](crate::OwnServers) start and install nothing for, and starts nothing.
+    pub fn install(home: &Home) -> Result<(), ServiceError> {
+        let place = Place::new(&home.logs())?;
+        let from_npm = postgres::of_the_system().is_none();
+        Packages::install(home, &place.log("npm"), from_npm).map(drop)
+    }
+
     /// What the suites are told of the servers that were started, as environment variables.
     #[must_use]
     pub fn variables(&self) -> &[(&'static str, String)] {

@@ -74,7 +74,7 @@ fn benches(workspace: &Workspace) -> Vec<String> {
 }
 
 /// `text` with `table` between the marks of `name`; `None` where it has no such marks.
-fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
+pub(crate) fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
     let (open, close) = (format!("<!-- table {name} -->\n"), format!("<!-- end {name} -->"));
     let (before, rest) = text.split_once(&open)?;
     let (_, after) = rest.split_once(&close)?;
@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<String, XtaskError> {
 }
 
 /// What this was measured on, as far as the machine tells.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu

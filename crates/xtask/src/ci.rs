@@ -3,7 +3,9 @@
 use std::fmt::Display;
 
 use crate::{
-    XtaskError, chart, documents, house, layers, suites,
+    XtaskError, chart, documents,
+    fleet::{self, Launcher},
+    house, layers, suites,
     supply::{self, Advisories},
     threats,
     tool::Cargo,
@@ -11,7 +13,7 @@ use crate::{
     workspace::Workspace,
 };
 
-const STEPS: usize = 7;
+const STEPS: usize = 9;
 
 fn header(step: usize, title: &str) {
     println!("\n=== {step}/{STEPS} {title} ===");
@@ -39,7 +41,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), XtaskError> {
     header(6, "chart");
     chart::run(workspace, None)?;
 
-    header(7, "tests");
+    header(7, "tests of a fleet of processes");
+    fleet::run(workspace, Launcher::Processes, &[], false)?;
+
+    header(8, "tests of a fleet of containers");
+    fleet::run(workspace, Launcher::Compose, &[], false)?;
+
+    header(9, "tests");
     suites::run(workspace, &[])
 }
 

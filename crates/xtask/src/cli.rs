@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    XtaskError, bench, beside, chart, ci, contract, described, model, sbom, soak, suites,
+    XtaskError, bench, beside, chart, ci, contract, described,
+    fleet::{self, Launcher},
+    model, sbom, soak, suites,
     supply::{self, Advisories},
     workspace::Workspace,
 };
@@ -20,8 +22,18 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Runs every suite: the documentation's examples, all tests, then `described`; says how many contract rows ran for each pair of backends
+    /// Runs every suite: the documentation's examples, all tests, then `described`; says how many contract rows ran for each pair of backends. With
+    /// `--fleet` or `--compose`, the suites of a whole fleet instead: rollouts, kills and partitions under load, in real time
     Test {
+        /// The suites of a fleet, of plain processes
+        #[arg(long, conflicts_with = "compose")]
+        fleet: bool,
+        /// The same suites, of the containers of integration/compose.yaml
+        #[arg(long)]
+        compose: bool,
+        /// Writes what the fleet's suites saw into the table of benches/README.md
+        #[arg(long)]
+        report: bool,
         /// Passed on to the test runner: `cargo xtask test -- contract::` runs what has that in its path
         #[arg(last = true, value_name = "FILTER")]
         filters: Vec<String>,
@@ -90,7 +102,13 @@ enum Verb {
 pub fn run(cli: &Cli) -> Result<(), XtaskError> {
     let workspace = Workspace::find()?;
     match &cli.verb {
-        Verb::Test { filters } => suites::run(&workspace, filters),
+        Verb::Test { fleet: true, filters, report, .. } => {
+            fleet::run(&workspace, Launcher::Processes, filters, *report)
+        }
+        Verb::Test { compose: true, filters, report, .. } => {
+            fleet::run(&workspace, Launcher::Compose, filters, *report)
+        }
+        Verb::Test { filters, .. } => suites::run(&workspace, filters),
         Verb::Contract { repeat, busy, pair } => {
             contract::run(&workspace, &contract::Plan { repeat: *repeat, busy: *busy, pair: pair.as_deref() })
         }

@@ -3,7 +3,8 @@
 //! `types <- lease, blob, ledger <- snapshot <- tenure <- server <- leasehold`. A crate knows what lies below it, never its
 //! equals: the lease store, the blob store and the ledger do not know one another, so that each can be replaced, tested and
 //! reasoned about alone. The test kit sees everything up to the tenure and is seen by tests only. What starts the servers under
-//! test sees nothing and is seen by tests and by the runner of the suites. The proof, which nothing sees, sees everything.
+//! test sees nothing and is seen by tests and by the runner of the suites. The proof sees everything, and only the fleet's
+//! suites, which nothing sees, see it.
 
 use std::fmt;
 
@@ -40,8 +41,10 @@ const MODEL_BELOW: usize = 4;
 /// The benches know everything and are known by nothing.
 const BENCHES: &str = "leasehold-benches";
 
-/// The proof knows everything, the test kit in its programs too, and is known by nothing: nothing of it ships.
+/// The proof knows everything, the test kit in its programs too, and is known by the fleet's suites alone: nothing of it ships.
 const PROOF: &str = "leasehold-proof";
+/// The fleet's suites use the product as its clients do, and judge it by the proof's recorder.
+const FLEET: &str = "leasehold-fleet";
 
 /// When a dependency is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +146,7 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
         TESTKIT => TESTKIT_BELOW,
         SERVICES | XTASK => 0,
         MODEL => MODEL_BELOW,
-        BENCHES | PROOF => LAYERS.len(),
+        BENCHES | PROOF | FLEET => LAYERS.len(),
         name => match layer_of(name) {
             Some(layer) => layer,
             None => return vec![Breach::Unplaced { member: member.name.clone() }],
@@ -162,7 +165,8 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
             let shipped = Breach::Shipped { member: member.name.clone(), dependency: dependency.clone() };
             (*need == Need::Product && ships).then_some(shipped)
         } else if of_workspace {
-            let points_down = layer_of(dependency).is_some_and(|layer| layer < below);
+            let is_recorder = member.name == FLEET && dependency == PROOF;
+            let points_down = is_recorder || layer_of(dependency).is_some_and(|layer| layer < below);
             (!points_down).then_some(upward)
         } else {
             let runtime = SYNCHRONOUS.contains(&member.name.as_str())
@@ -186,7 +190,7 @@ mod tests {
         let others = LAYERS
             .concat()
             .into_iter()
-            .chain([TESTKIT, SERVICES, XTASK, MODEL, BENCHES, PROOF])
+            .chain([TESTKIT, SERVICES, XTASK, MODEL, BENCHES, PROOF, FLEET])
             .filter(|name| *name != member);
         let mut members: Vec<Member> =
             others.map(|name| Member { name: name.to_owned(), dependencies: Vec::new() }).collect();
@@ -206,6 +210,7 @@ mod tests {
             (XTASK, SERVICES),
             (PROOF, "leasehold-server"),
             (PROOF, TESTKIT),
+            (FLEET, PROOF),
         ] {
             assert_eq!(workspace(member, dependency, Need::Product), [], "{member} -> {dependency}");
         }
@@ -221,6 +226,8 @@ mod tests {
             ("leasehold-tenure", "xtask"),
             ("leasehold", BENCHES),
             ("leasehold", PROOF),
+            ("leasehold", FLEET),
+            (PROOF, FLEET),
             ("leasehold-tenure", MODEL),
             (MODEL, "leasehold-server"),
             ("xtask", "leasehold-types"),

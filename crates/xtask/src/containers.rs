@@ -1,0 +1,148 @@
+//! A container engine with the images that `integration/compose.yaml` names, for the suites.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::{XtaskError, workspace::Workspace};
+
+const DOCKERFILE: &str = "integration/Dockerfile";
+/// What the compose file calls the product's image.
+const IMAGE: &str = "leasehold:compose";
+/// What the binary that cargo has built runs on: the Debian of the image.
+const DEBIAN: &str = "VERSION_ID=\"12\"";
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Engine(Containers),
+    Nothing { why: String },
+}
+
+/// An engine with all images. One that this started ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Containers {
+    root: PathBuf,
+    compose: &'static str,
+}
+
+impl Drop for Containers {
+    fn drop(&mut self) {
+        // It ends what it has started, and nothing else.
+        let _ = succeeds(&self.root, "integration/engine", &["stop"]);
+    }
+}
+
+impl Containers {
+    /// Finds an engine or starts one, and gives it the images. Where there is no engine and none can be started, says why.
+    pub(crate) fn find(workspace: &Workspace) -> Result<Found, XtaskError> {
+        let root = workspace.root();
+        if let Err(why) = output(root, "integration/engine", &["start"]) {
+            return Ok(Found::Nothing { why });
+        }
+        let compose = if succeeds(root, "docker", &["compose", "version"]) {
+            "docker compose"
+        } else if succeeds(root, "docker-compose", &["version"]) {
+            "docker-compose"
+        } else {
+            return Ok(Found::Nothing {
+                why: "neither `docker compose` nor `docker-compose` is there".to_owned(),
+            });
+        };
+        let containers = Self { root: root.to_owned(), compose };
+        let names = output(root, "integration/offline-images", &["--list"]).unwrap_or_default();
+        let is_missing = |name: &&str| !succeeds(root, "docker", &["image", "inspect", name]);
+        let missing: Vec<&str> = names.lines().filter(is_missing).collect();
+        if missing.iter().any(|name| !succeeds(root, "docker", &["pull", "--quiet", name])) {
+            println!("no image registry is reached: integration/offline-images makes what is missing");
+            run(root, "integration/offline-images", &[])?;
+        }
+        containers.image(workspace)?;
+        Ok(Found::Engine(containers))
+    }
+
+    /// How compose is called here.
+    pub(crate) fn compose(&self) -> &'static str {
+        self.compose
+    }
+
+    /// The product's image. Where the machine has the image's own Debian, the binary that was built already, in the last stage of the
+    /// Dockerfile; else all of it by the Dockerfile.
+    fn image(&self, workspace: &Workspace) -> Result<(), XtaskError> {
+        let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
+        if !(system.contains("ID=debian") && system.contains(DEBIAN)) {
+            let build = ["build", "--file", DOCKERFILE, "--build-arg", "PROFILE=dev", "--tag", IMAGE, "."];
+            return run(&self.root, "docker", &build);
+        }
+        let directory = workspace.target().join("compose").join("image");
+        fs::create_dir_all(&directory)
+            .map_err(|source| XtaskError::Write { path: directory.clone(), source })?;
+        let (from, to) = (workspace.target().join("debug").join("leasehold"), directory.join("leasehold"));
+        fs::copy(&from, &to).map_err(|source| XtaskError::Read { path: from, source })?;
+        let path = self.root.join(DOCKERFILE);
+        let text = fs::read_to_string(&path).map_err(|source| XtaskError::Read { path, source })?;
+        let path = directory.join("Dockerfile");
+        fs::write(&path, last_stage(&text)).map_err(|source| XtaskError::Write { path, source })?;
+        run(&self.root, "docker", &["build", "--tag", IMAGE, &directory.display().to_string()])
+    }
+}
+
+/// The Dockerfile's last stage over one that has the binary.
+fn last_stage(dockerfile: &str) -> String {
+    let (_, last) = dockerfile.rsplit_once("\nFROM ").unwrap_or_default();
+    format!(
+        "FROM debian:bookworm-slim AS build\nCOPY leasehold /image/usr/local/bin/leasehold\nRUN mkdir /data\n\nFROM {last}"
+    )
+}
+
+fn command(root: &Path, program: &str, arguments: &[&str]) -> (Command, String) {
+    let path = root.join(program);
+    let mut command = if path.is_file() { Command::new(path) } else { Command::new(program) };
+    command.args(arguments).current_dir(root).stdin(Stdio::null());
+    (command, format!("{program} {}", arguments.join(" ")))
+}
+
+fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), XtaskError> {
+    let (mut command, shown) = command(root, program, arguments);
+    println!("$ {shown}");
+    let status = command.status().map_err(|source| XtaskError::Start { command: shown.clone(), source })?;
+    if status.success() { Ok(()) } else { Err(XtaskError::Failed { command: shown, status }) }
+}
+
+fn succeeds(root: &Path, program: &str, arguments: &[&str]) -> bool {
+    let (mut command, _) = command(root, program, arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// What it writes, or what it says of why it cannot.
+fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
+    let (mut command, shown) = command(root, program, arguments);
+    let output = command.output().map_err(|error| format!("{shown}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(said.trim().lines().next_back().unwrap_or(&shown).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_stage_takes_what_the_one_before_it_has() {
+        let workspace = Workspace::find().unwrap();
+        let text = fs::read_to_string(workspace.root().join(DOCKERFILE)).unwrap();
+        let last = last_stage(&text);
+        assert_eq!(last.matches("\nFROM ").count(), 1, "{last}");
+        // Whatever it copies is made above.
+        let copied: Vec<&str> = last.lines().filter(|line| line.contains("--from=build")).collect();
+        assert!(
+            copied.iter().all(|line| line.contains(" /image ") || line.contains(" /data ")),
+            "{copied:?}"
+        );
+        assert!(last.contains("ENTRYPOINT"));
+    }
+}
