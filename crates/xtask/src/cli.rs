@@ -70,7 +70,7 @@ enum Verb {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Everything that a change must pass: format, layers, house rules, `supply`, lints, documentation, `chart`, then `test`
+    /// Everything that a change must pass: format, layers, house rules, `supply`, lints, documentation, `chart`, `test --fleet`, then `test`
     Ci,
     /// Runs the benches beside the servers that they need, and writes their tables into benches/README.md
     Bench {

@@ -90,6 +90,10 @@ async fn a_services_life(ground: Ground) {
     assert_eq!(ground.verb(["token", "revoke", &id, "--json"]).await.assert(3).error_code(), "not_found");
     let revoked = ground.verb(["token", "revoke", "ops", "--json"]).await.assert(0).document();
     assert_eq!(revoked["revoked"].as_array().unwrap().len(), 1);
+    eventually(PATIENCE, "nobody is known any more", async || {
+        by(&replica, &next, &["list", "acme"]).await.code == Some(1)
+    })
+    .await;
 
     let told = replica.stop().await.assert(0).err;
     let of_action = |action: &str| {
