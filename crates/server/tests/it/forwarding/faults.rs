@@ -13,7 +13,7 @@ use leasehold_testkit::{Cue, Fault, FaultProxy};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::fleet::{Fleet, Played};
+use super::fleet::{Fleet, Played, nobodys_address};
 use crate::served::{Served, path_of, soon};
 
 const TENANT: &str = "acme/user-1";
@@ -84,7 +84,7 @@ async fn a_lost_answer_is_asked_for_again_under_a_key_and_told_as_unknown_withou
 async fn an_owner_that_is_gone_is_waited_out_within_the_callers_time() {
     let fleet = Fleet::new();
     let replica = fleet.start().await;
-    let gone = { tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap() };
+    let (_reserved, gone) = nobodys_address();
     fleet.give(TENANT, "ghost", &format!("http://{gone}"), Duration::from_secs(2)).await;
     let events = format!("{}/events", path_of(TENANT));
 

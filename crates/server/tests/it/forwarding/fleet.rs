@@ -133,3 +133,11 @@ impl Drop for Played {
         self.server.abort();
     }
 }
+
+/// An address at which nobody listens, and nobody else will as long as the socket is there.
+pub(crate) fn nobodys_address() -> (tokio::net::TcpSocket, std::net::SocketAddr) {
+    let reserved = tokio::net::TcpSocket::new_v4().unwrap();
+    reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let addr = reserved.local_addr().unwrap();
+    (reserved, addr)
+}

@@ -15,7 +15,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{
-    fleet::{Fleet, Played},
+    fleet::{Fleet, Played, nobodys_address},
     moving::{all_kinds, writer},
 };
 use crate::{
@@ -203,7 +203,7 @@ async fn one_that_is_full_gets_no_more(fleet: Fleet) {
 }
 
 async fn a_place_that_does_not_open_it_is_passed_over(fleet: Fleet) {
-    let gone = { tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap() };
+    let (_reserved, gone) = nobodys_address();
     let asked = Arc::new(AtomicUsize::new(0));
     let refusing = |status: u16, code: &'static str| {
         let asked = Arc::clone(&asked);
@@ -305,7 +305,7 @@ async fn what_leaves_is_open_elsewhere_before_anybody_asks(fleet: Fleet) {
     for tenant in &tenants {
         a.append(tenant, "x").await;
     }
-    let gone = { tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap() };
+    let (_reserved, gone) = nobodys_address();
     fleet.announce("gone", &format!("http://{gone}")).await;
     let (b, c) = (fleet.start_with(long).await, fleet.start_with(long).await);
     until_read_anew().await;
