@@ -27,8 +27,12 @@ async fn an_owner_that_wakes_up_too_late_is_fenced_at_its_first_call() {
     let frozen_at = now();
     fleet.door.leave("b");
     fleet.launcher.signal("b", Signal::STOP).await;
-    // Others serve: the leases have run out, and clients have waited for it.
-    pass(TTL * 2).await;
+    // Others serve, also where a writer's own request waits for an answer of the one that stands still: the leases have run out.
+    pass(TTL).await;
+    for tenant in epochs.keys() {
+        let meanwhile = fleet.caller("a", tenant).append(&format!("meanwhile-{}", tenant.tenant())).await;
+        meanwhile.unwrap().done().unwrap();
+    }
 
     // Asked of the one that stands still, by somebody who knows of nothing, for each tenant that it still believes to hold. The recorder
     // is told, and knows who has answered meanwhile.
