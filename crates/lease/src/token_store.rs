@@ -40,6 +40,16 @@ pub enum TokenAdded {
     StoreIsFull,
 }
 
+impl NewToken {
+    /// What adding this one comes to beside these live ones, where nothing is to be stored: it is there already, or there is no room.
+    pub(crate) fn beside(&self, live: &[TokenRow]) -> Option<TokenAdded> {
+        let same = live.iter().find(|row| row.id == self.id).map(|row| TokenAdded::Added(row.expires_at));
+        let of_name = live.iter().filter(|row| row.name == self.name).count();
+        let no_name = (of_name >= TOKENS_PER_NAME_MAX).then_some(TokenAdded::NameIsFull);
+        same.or(no_name).or((live.len() >= TOKENS_MAX as usize).then_some(TokenAdded::StoreIsFull))
+    }
+}
+
 /// A live token's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRow {

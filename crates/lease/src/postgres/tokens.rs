@@ -8,10 +8,7 @@ use super::{
     rows::{column, micros},
     statements::Statements,
 };
-use crate::{
-    LeaseError, NewToken, TOKENS_MAX, TokenAdded, TokenRow, columns::damaged,
-    token_store::TOKENS_PER_NAME_MAX,
-};
+use crate::{LeaseError, NewToken, TOKENS_MAX, TokenAdded, TokenRow, columns::damaged};
 
 /// How often adding looks again for a place that came free, or was taken, between two of its statements.
 const LOOKS_MAX: u32 = 5;
@@ -39,15 +36,8 @@ pub(super) async fn add(
         if let Some(row) = lent.change(&action, &sql.add_token, &parameters).await?.first() {
             return Ok(TokenAdded::Added(Timestamp::from_millis(column(row, 0)?)));
         }
-        let rows = list(lent, sql).await?;
-        if let Some(row) = rows.iter().find(|row| row.id == token.id) {
-            return Ok(TokenAdded::Added(row.expires_at));
-        }
-        if rows.iter().filter(|row| row.name == token.name).count() >= TOKENS_PER_NAME_MAX {
-            return Ok(TokenAdded::NameIsFull);
-        }
-        if rows.len() >= TOKENS_MAX as usize {
-            return Ok(TokenAdded::StoreIsFull);
+        if let Some(known) = token.beside(&list(lent, sql).await?) {
+            return Ok(known);
         }
     }
     let detail = format!("others added and revoked tokens of its name {LOOKS_MAX} times meanwhile");

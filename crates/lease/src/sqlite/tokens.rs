@@ -4,20 +4,13 @@ use leasehold_types::{Timestamp, TokenHash, TokenId};
 use rusqlite::{Row, named_params};
 
 use super::turn::{Failure, Turn};
-use crate::{NewToken, TOKENS_MAX, TokenAdded, TokenRow, columns::damaged, token_store::TOKENS_PER_NAME_MAX};
+use crate::{NewToken, TOKENS_MAX, TokenAdded, TokenRow, columns::damaged};
 
 pub(super) fn add(turn: &Turn<'_>, token: &NewToken) -> Result<TokenAdded, Failure> {
     let now = turn.wall();
     turn.sql().execute("DELETE FROM token WHERE expires_wall_ms <= ?1", [now.as_millis()])?;
-    let rows = list(turn)?;
-    if let Some(row) = rows.iter().find(|row| row.id == token.id) {
-        return Ok(TokenAdded::Added(row.expires_at));
-    }
-    if rows.iter().filter(|row| row.name == token.name).count() >= TOKENS_PER_NAME_MAX {
-        return Ok(TokenAdded::NameIsFull);
-    }
-    if rows.len() >= TOKENS_MAX as usize {
-        return Ok(TokenAdded::StoreIsFull);
+    if let Some(known) = token.beside(&list(turn)?) {
+        return Ok(known);
     }
     let expires_at = now.plus(token.good_for);
     turn.sql()
