@@ -10,7 +10,7 @@ pub const CONFIG_KEYS: &[(&str, &str)] = &[
     ("margin", "how much earlier a replica counts its own lease as run out"),
     ("renew_every", "how often leases are renewed"),
     ("drain_timeout", "how long a handoff waits for work in flight"),
-    ("grace_period", "how long a shutdown may take"),
+    ("grace_period", "how long a shutdown may take, its last answers included"),
     ("idle_after", "after how long without a call a tenant is handed off"),
     ("derivation_key_file", "file with the key by which tenant ids are derived"),
     ("postgres.url", "connection string of the lease store"),

@@ -20,6 +20,8 @@ pub(crate) enum AskError {
     Gone,
     /// It did not answer in time, and may have the request.
     Late,
+    /// It did not answer while this replica had time, and may have the request.
+    Ended,
 }
 
 impl Forwarding {

@@ -136,8 +136,15 @@ impl<'a> Errand<'a> {
                 return self.given_up();
             }
             let Ok(place) = self.app.parked.try_acquire() else { return self.given_up() };
-            self.app.timer.sleep(self.app.entropy.jittered(wait).min(left)).await;
+            let has_time = tokio::select! {
+                biased;
+                () = self.forwarding.has_no_time() => false,
+                () = self.app.timer.sleep(self.app.entropy.jittered(wait).min(left)) => true,
+            };
             drop(place);
+            if !has_time {
+                return self.given_up();
+            }
             wait = (wait * 2).min(PARKED_WAIT_MAX);
             self.app.metrics.forward.retries.inc();
         }
@@ -180,12 +187,13 @@ impl<'a> Errand<'a> {
         };
         let Some(body) = self.kept.reader() else { return Step::Again };
         let (timer, time_max) = (Arc::clone(&self.app.timer), self.time_max());
-        let (app, key) = (self.app, self.key.clone());
+        let (app, forwarding, key) = (self.app, self.forwarding, self.key.clone());
         let asked = tokio::select! {
             biased;
             answered = self.ask(owner, body) => answered,
             () = timer.sleep(time_max) => Err(AskError::Late),
             () = vigil::until_gone(app, &key, owner) => Err(AskError::Gone),
+            () = forwarding.has_no_time() => Err(AskError::Ended),
         };
         // A body of which no byte was asked for is whole here still.
         let asked = match asked {
@@ -336,6 +344,9 @@ impl<'a> Errand<'a> {
                 (ErrorCode::OwnerUnreachable, Forwarded::Lost, "its lease ended before it answered")
             }
             AskError::Late => (ErrorCode::Timeout, Forwarded::Late, "no answer in time"),
+            AskError::Ended => {
+                (ErrorCode::Draining, Forwarded::Late, "no answer while this replica had time")
+            }
         };
         self.app.metrics.forward.forwarded(outcome);
         tracing::debug!(key = %self.key, owner = owner.replica, endpoint = owner.endpoint, said, "not answered");
@@ -345,7 +356,7 @@ impl<'a> Errand<'a> {
             self.pass_over(owner);
         } else if !self.reads() {
             problem = problem.outcome_unknown();
-            if matches!(error, AskError::Late) || !self.is_keyed() {
+            if matches!(error, AskError::Late | AskError::Ended) || !self.is_keyed() {
                 return Step::Answer(problem.into_response());
             }
             self.may_have_executed = true;
@@ -354,7 +365,7 @@ impl<'a> Errand<'a> {
             self.last = Some(problem.into_response());
         }
         match error {
-            AskError::Late => Step::Answer(self.given_up_with()),
+            AskError::Late | AskError::Ended => Step::Answer(self.given_up_with()),
             AskError::NotSent(_) if owner.is_chosen() => Step::NextPlace,
             _ => Step::Again,
         }

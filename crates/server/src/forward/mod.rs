@@ -6,6 +6,7 @@
 
 mod attempt;
 mod counters;
+mod ending;
 mod errand;
 mod handover;
 mod headers;
@@ -23,6 +24,7 @@ mod whereabouts;
 
 pub(crate) use attempt::AskError;
 pub(crate) use counters::ForwardCounters;
+pub(crate) use ending::Ending;
 pub(crate) use handover::{Told, give, hand_over, tell};
 pub(crate) use headers::{FORWARDED_BY, is_marked};
 pub(crate) use layer::{admit, forward, tenant_of};

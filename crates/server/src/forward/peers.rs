@@ -13,7 +13,12 @@ use hyper_util::{
 use leasehold_types::ReplicaId;
 use tokio::sync::watch;
 
-use super::{moving::OnTheirWay, owners::Owners, secret::PeerSecrets};
+use super::{
+    ending::{Ending, reached},
+    moving::OnTheirWay,
+    owners::Owners,
+    secret::PeerSecrets,
+};
 use crate::{Config, ConfigError};
 
 /// How many connections to one replica wait for their next request.
@@ -33,8 +38,8 @@ pub(crate) struct Forwarding {
     pub(super) owners: Owners,
     /// What is being handed to a replica that was named.
     pub(crate) on_their_way: OnTheirWay,
-    /// Set once, when this replica's connections are to end.
-    pub(super) ending: watch::Sender<bool>,
+    /// What is not waited for any more, since this replica goes.
+    pub(super) ending: watch::Sender<Ending>,
 }
 
 impl Forwarding {
@@ -54,13 +59,19 @@ impl Forwarding {
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .build(connector);
         let owners = Owners::new(config.limits.open_tenants_max.saturating_mul(OWNERS_PER_TENANT));
-        let ending = watch::Sender::new(false);
+        let ending = watch::Sender::new(Ending::Nothing);
         let on_their_way = OnTheirWay::default();
         Ok(Some(Self { http, secrets, by, owners, on_their_way, ending }))
     }
 
-    /// Ends the streams that are forwarded: their followers are told to take them up elsewhere.
-    pub(crate) fn end_streams(&self) {
-        self.ending.send_replace(true);
+    /// Ends what is forwarded. Followers are told to take their streams up elsewhere, and who waits for an answer that nobody may still
+    /// get is told what is known.
+    pub(crate) fn end(&self, ending: Ending) {
+        self.ending.send_replace(ending);
+    }
+
+    /// Completes once no answer of another replica is waited for.
+    pub(super) async fn has_no_time(&self) {
+        reached(&mut self.ending.subscribe(), Ending::Answers).await;
     }
 }

@@ -11,6 +11,7 @@ use leasehold_types::Timer;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::ending::{Ending, reached};
 use crate::bounds::Counted;
 
 /// What a relayed body needs beside the body.
@@ -21,7 +22,7 @@ pub(crate) struct Relaying {
     /// Its place among the requests at work, or the followers; given back with the last piece.
     pub(crate) _place: Counted,
     /// Says that this replica's connections end.
-    pub(crate) ending: watch::Receiver<bool>,
+    pub(crate) ending: watch::Receiver<Ending>,
     /// Whether it is a stream of events.
     pub(crate) is_stream: bool,
 }
@@ -45,10 +46,7 @@ async fn next(mut relayed: Relayed) -> Option<(io::Result<Bytes>, Relayed)> {
     }
     let Relaying { timer, idle_max, ending, is_stream, .. } = &mut relayed.relaying;
     let broken = loop {
-        let ends = async {
-            // A dropped sender says the same: nobody serves any more.
-            let _ = ending.wait_for(|ending| *ending).await;
-        };
+        let ends = reached(ending, Ending::Streams);
         let frame = tokio::select! {
             biased;
             frame = relayed.incoming.frame() => frame,

@@ -128,7 +128,7 @@ async fn tell_one(app: &App, forwarding: &Forwarding, Gone { key, closed_at }: G
             }
             Told::Held => outcome = MoveOutcome::Taken,
             // It may have it open by now.
-            Told::Unanswered(AskError::Lost(_) | AskError::Gone | AskError::Late) => {}
+            Told::Unanswered(AskError::Lost(_) | AskError::Gone | AskError::Late | AskError::Ended) => {}
             Told::Refused(..) | Told::Unanswered(AskError::NotSent(_)) => {
                 without.push(place.replica);
                 continue;

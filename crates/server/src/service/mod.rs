@@ -6,6 +6,7 @@ mod bind;
 mod build;
 mod cloud;
 mod derivation;
+mod going;
 mod memory;
 mod node;
 mod run;

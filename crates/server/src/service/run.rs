@@ -1,6 +1,6 @@
 //! Serving, from the first announcement to the last handoff.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use leasehold_types::LeaseKey;
 use tokio::{
@@ -12,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     Service,
     announcer::{announce_first, keep_announcing},
+    going::Going,
 };
 use crate::{
     ExitReport, ServeError, StartError,
@@ -19,6 +20,7 @@ use crate::{
     app::{App, AppState},
     auth::{keep_keys, keep_tokens},
     connections,
+    forward::Ending,
     placement::keep_balanced,
     routes::fleet::drain_all,
     stage::Stage,
@@ -33,11 +35,8 @@ pub enum Shutdown {
     Abandon,
 }
 
-/// How long the connections have to end once every tenant is away.
+/// How long the connections have to end once every tenant is away, where the grace period leaves so much.
 const CONNECTIONS_END_MAX: Duration = Duration::from_secs(5);
-/// How long a replica of a fleet that has handed everything off still answers. Others may take it for the owner until an answer tells them
-/// better; a connection that ends under a request of theirs would leave open whether that was executed.
-const LINGER: Duration = Duration::from_secs(1);
 /// How long giving the leases back may take at the very end; after it they run out by themselves.
 const ABANDON_MAX: Duration = Duration::from_secs(5);
 /// How long a shutdown waits before it tries again what could not be handed off.
@@ -92,21 +91,29 @@ impl Service {
             }
             never = keep_balanced(Arc::clone(&app)) => match never {},
         };
-        let report = end(&app, told, &mut shutdown).await;
-        if app.forwarding.is_some() {
-            app.timer.sleep(LINGER).await;
-        }
-
-        if let Some(forwarding) = &app.forwarding {
-            forwarding.end_streams();
-        }
+        let began = app.clock.now();
+        let going = Going::of(app.config.grace_period, CONNECTIONS_END_MAX, app.forwarding.is_some());
+        let report = end(&app, told, going.hand_off, &mut shutdown).await;
+        app.timer.sleep(going.linger).await;
+        end_forwarding(&app, Ending::Streams);
         // Nobody is left to tell when the server is gone already.
         let _ = stop.send(true);
-        let over = async { tokio::join!(&mut server, app.departures.told()) };
-        tokio::select! {
-            _ = over => {}
-            () = app.timer.sleep(CONNECTIONS_END_MAX) => server.abort(),
+        let elapsed = app.clock.now().since(began);
+        {
+            let mut over = pin!(async { tokio::join!(&mut server, app.departures.told()) });
+            tokio::select! {
+                _ = &mut over => {}
+                () = app.timer.sleep(going.connections(elapsed)) => {
+                    // Who waits for another replica by this one is told so, instead of being cut off.
+                    end_forwarding(&app, Ending::Answers);
+                    tokio::select! {
+                        _ = over => {}
+                        () = app.timer.sleep(going.answers) => {}
+                    }
+                }
+            }
         }
+        server.abort();
         retire(&app).await;
         drop(lock);
         match (report, taken) {
@@ -117,21 +124,32 @@ impl Service {
     }
 }
 
+fn end_forwarding(app: &App, ending: Ending) {
+    if let Some(forwarding) = &app.forwarding {
+        forwarding.end(ending);
+    }
+}
+
 async fn retire(app: &App) {
     if let Err(error) = app.leases.retire(&app.replica, app.instance).await {
         tracing::warn!(%error, "the fleet could not be told that this replica is gone");
     }
 }
 
-/// Unready, take nothing new, hand off side by side within the grace period, abandon the rest. Answers what was not flushed.
-async fn end(app: &AppState, told: Shutdown, shutdown: &mut mpsc::Receiver<Shutdown>) -> Option<ExitReport> {
+/// Unready, take nothing new, hand off side by side in that time, abandon the rest. Answers what was not flushed.
+async fn end(
+    app: &AppState,
+    told: Shutdown,
+    hand_off_max: Duration,
+    shutdown: &mut mpsc::Receiver<Shutdown>,
+) -> Option<ExitReport> {
     app.stage.advance(Stage::Draining);
     tracing::info!(tenants = app.router.handles().len(), "going");
     let abandoned = match told {
         Shutdown::Abandon => true,
         Shutdown::Graceful => tokio::select! {
             () = hand_off_all(app) => return None,
-            () = app.timer.sleep(app.config.grace_period) => false,
+            () = app.timer.sleep(hand_off_max) => false,
             _ = next(shutdown) => true,
         },
     };
@@ -150,7 +168,8 @@ async fn end(app: &AppState, told: Shutdown, shutdown: &mut mpsc::Receiver<Shutd
     Some(report)
 }
 
-/// Hands off again and again what could not be: a store that is away for a moment should cost nobody a tail. The grace period bounds it.
+/// Hands off again and again what could not be: a store that is away for a moment should cost nobody a tail. Its share of the grace
+/// period bounds it.
 async fn hand_off_all(app: &AppState) {
     loop {
         let failed = drain_all(app).await;

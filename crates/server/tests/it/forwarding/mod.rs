@@ -1,5 +1,6 @@
 //! Every replica answers for every tenant.
 
+mod ending;
 mod faults;
 pub(crate) mod fleet;
 mod marks;
