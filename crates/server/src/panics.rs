@@ -3,10 +3,14 @@
 use std::{
     any::Any,
     backtrace::Backtrace,
-    panic::{PanicHookInfo, set_hook},
+    future::Future,
+    panic::{AssertUnwindSafe, PanicHookInfo, set_hook},
     sync::{LazyLock, Once},
+    time::Duration,
 };
 
+use futures::FutureExt as _;
+use leasehold_types::Timer;
 use prometheus_client::metrics::counter::Counter;
 
 /// Panics of this process since [`watch_panics`].
@@ -19,6 +23,24 @@ static PANICS: LazyLock<Counter> = LazyLock::new(Counter::default);
 pub fn watch_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| set_hook(Box::new(tell)));
+}
+
+/// How long what panicked rests before it is begun again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What `begin` comes to, begun again each time that it panics: what a replica does as long as it lives ends with nothing else.
+pub(crate) async fn lasting<T, F: Future<Output = T>>(
+    timer: &dyn Timer,
+    what: &'static str,
+    begin: impl Fn() -> F,
+) -> T {
+    loop {
+        if let Ok(done) = AssertUnwindSafe(begin()).catch_unwind().await {
+            return done;
+        }
+        tracing::error!(what, "it panicked and is begun again");
+        timer.sleep(AGAIN_AFTER).await;
+    }
 }
 
 /// The counter, for the metrics.
@@ -47,7 +69,23 @@ fn said(payload: &(dyn Any + Send)) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use leasehold_lease::TokioTimer;
+
     use super::*;
+
+    #[tokio::test]
+    async fn what_panics_is_begun_again_until_it_has_done_its_work() {
+        let begun = AtomicU32::new(0);
+        let done = lasting(&TokioTimer, "counting", || async {
+            let number = begun.fetch_add(1, Ordering::SeqCst);
+            assert_ne!(number, 0, "the first one panics");
+            number
+        });
+        assert_eq!(done.await, 1);
+        assert_eq!(begun.load(Ordering::SeqCst), 2);
+    }
 
     #[test]
     fn what_may_be_a_callers_is_not_told() {

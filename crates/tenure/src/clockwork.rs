@@ -11,6 +11,7 @@ use futures::future::select;
 use leasehold_types::{Act, Moment};
 
 use crate::{
+    contained::contained,
     steps::Cause,
     tenure::Tenure,
     vocabulary::{Event, LeaseState, Phase, Upload},
@@ -94,8 +95,15 @@ fn due(look: &Look, rhythm: &Rhythm) -> Due {
 }
 
 impl Tenure {
-    /// Runs until the tenure is over.
+    /// Runs until the tenure is over. Begun again after a panic: what is served is published, lapses and is handed off in its time.
     pub(crate) async fn clockwork(self: Arc<Self>) {
+        while contained(Arc::clone(&self).keep_time()).await.is_none() {
+            tracing::error!(key = %self.key, "what comes with time panicked and is begun again");
+            self.shared.backends.timer.sleep(RETRY_FIRST).await;
+        }
+    }
+
+    async fn keep_time(self: Arc<Self>) {
         let options = &self.shared.options;
         let rhythm = Rhythm {
             // Jittered once per tenure, so that what opened together does not upload together.

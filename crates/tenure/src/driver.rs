@@ -13,6 +13,7 @@ use leasehold_types::{Act, Moment, Refusal, Timer};
 
 use crate::{
     TenureError,
+    contained::contained,
     steps::Cause,
     tenure::Tenure,
     vocabulary::{Effect, Event},
@@ -92,23 +93,27 @@ impl Tenure {
         if self.salvage_first.swap(false, Ordering::AcqRel)
             && let Ok(ledger) = self.ledger()
         {
-            Arc::clone(&self).salvage(Act::ReleaseSalvage, ledger).await;
+            let _ = contained(Arc::clone(&self).salvage(Act::ReleaseSalvage, ledger)).await;
         }
         if flushed {
             // Everything is in the store, so no copy stays here (contract row L1). Before the lease goes, since after it the path may be
             // another tenure's.
-            self.around(Act::ReleaseDiscard, Arc::clone(&self).discard_ledger()).await;
+            let discarded = self.around(Act::ReleaseDiscard, Arc::clone(&self).discard_ledger());
+            let _ = contained(discarded).await;
         }
         if let Some(lease) = self.gate.lease().cloned() {
             let limit = self.shared.held.ttl() / 2;
             for attempt in 1..=RELEASE_TRIES {
-                let asked = self.within(limit, lease.release());
-                match self.around(Act::ReleaseRow, asked).await {
-                    Some(Ok(_)) => break,
-                    Some(Err(error)) => {
+                let asked = self.around(Act::ReleaseRow, self.within(limit, lease.release()));
+                match contained(asked).await {
+                    Some(Some(Ok(_))) => break,
+                    None => {
+                        tracing::error!(key = %self.key, epoch = %lease.epoch(), attempt, "a release panicked");
+                    }
+                    Some(Some(Err(error))) => {
                         tracing::warn!(key = %self.key, epoch = %lease.epoch(), %error, attempt, "a release failed");
                     }
-                    None => {
+                    Some(None) => {
                         tracing::warn!(key = %self.key, epoch = %lease.epoch(), attempt, "a release had no answer in time");
                     }
                 }
@@ -162,8 +167,12 @@ impl Tenure {
 
     /// Where the store cannot say, the next renewal asks again.
     async fn resume_check(self: Arc<Self>) {
-        if let Err(error) = self.ask_store().await {
-            tracing::warn!(key = %self.key, %error, "a lapsed lease is not resumed");
+        match contained(self.ask_store()).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!(key = %self.key, %error, "a lapsed lease is not resumed"),
+            None => {
+                tracing::error!(key = %self.key, "a lapsed lease is not resumed: the question panicked");
+            }
         }
         self.checking.store(false, Ordering::Release);
     }

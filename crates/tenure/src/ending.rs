@@ -7,17 +7,19 @@ use leasehold_ledger::Ledger;
 use leasehold_snapshot::{Receipt, SnapshotContext, SnapshotError};
 use leasehold_types::{Act, LeaseKey};
 
-use crate::{TenureError, paths::OwnRoot, steps::Cause, tenure::Tenure, vocabulary::Event};
+use crate::{
+    TenureError, contained::contained, paths::OwnRoot, steps::Cause, tenure::Tenure, vocabulary::Event,
+};
 
 impl Tenure {
     /// Raises the floor, deletes, proves (protocol.md, "Forget"). The gate is closed and no upload is under way.
     pub(crate) async fn forget_all(self: Arc<Self>) {
         let Some(lease) = self.gate.lease().cloned() else { return };
         let floor_raised = || self.feed(Event::FloorRaised, &Cause::default());
-        let outcome =
-            forget_checked(&self.shared.snapshots, &lease, &self.root, floor_raised, || self.close_ledger())
-                .await;
-        match outcome {
+        let forgetting =
+            forget_checked(&self.shared.snapshots, &lease, &self.root, floor_raised, || self.close_ledger());
+        let outcome = contained(forgetting).await;
+        match outcome.unwrap_or_else(|| Err(TenureError::TaskEnded { key: self.key.clone() })) {
             Ok(receipt) => self.feed(Event::Forgotten, &Cause { receipt: Some(receipt), ..Cause::default() }),
             Err(error) => {
                 let superseded = match &error {

@@ -7,6 +7,7 @@ use leasehold_types::{Act, LeaseKey, Point};
 
 use crate::{
     Router,
+    contained::contained,
     paths::{OwnRoot, tenant_root},
     steps::with_sources,
 };
@@ -42,9 +43,10 @@ impl Router {
                 {
                     let Some(shared) = shared.upgrade() else { return };
                     let router = Self::from_shared(shared);
-                    router.recheck_forgotten().await;
+                    // What panicked in this round comes again with the next that is due.
+                    let _ = contained(router.recheck_forgotten()).await;
                     if round.is_multiple_of(rounds_per_local) {
-                        router.drop_forgotten_ledgers().await;
+                        let _ = contained(router.drop_forgotten_ledgers()).await;
                     }
                 }
                 round += 1;
@@ -73,7 +75,8 @@ impl Router {
             }
         };
         for recheck in due {
-            if let Some(objects) = self.recheck(&recheck).await {
+            // One that panics stays due, and is in nobody's way.
+            if let Some(objects) = contained(self.recheck(&recheck)).await.flatten() {
                 kept.rechecked += 1;
                 kept.objects_deleted += objects;
             }

@@ -15,6 +15,7 @@
 
 mod append_queue;
 mod clockwork;
+mod contained;
 mod driver;
 mod ending;
 mod error;

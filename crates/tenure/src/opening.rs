@@ -13,6 +13,7 @@ use leasehold_types::{Act, Epoch, FencedReason, LeaseKey, Point, Refusal};
 
 use crate::{
     TenureError,
+    contained::contained,
     steps::Cause,
     tenure::Tenure,
     vocabulary::{Event, LeaseState, Phase},
@@ -33,8 +34,10 @@ pub(crate) enum Purpose {
 impl Tenure {
     /// Opens the tenant and lets everybody who waits for it know. Runs as a task of its own.
     pub(crate) async fn open(self: Arc<Self>, purpose: Purpose) {
-        let outcome = Arc::clone(&self).begin(purpose).await;
-        let outcome = match outcome {
+        let begun = contained(Arc::clone(&self).begin(purpose)).await;
+        // A panic fails the opening as an error does: the lease goes back, or runs out where nobody knows whether it was taken.
+        let begun = begun.unwrap_or_else(|| Err(TenureError::TaskEnded { key: self.key.clone() }));
+        let outcome = match begun {
             Ok(()) => {
                 self.feed(
                     match purpose {

@@ -274,6 +274,7 @@ impl Tenure {
             }
             inner.busy = true;
         }
+        let _busy = Busy(self);
         loop {
             let deed = {
                 let mut inner = self.inner();
@@ -289,6 +290,17 @@ impl Tenure {
                 Deed::Do(effect) => self.perform(effect),
                 Deed::Arm(drain) => self.arm(drain),
             }
+        }
+    }
+}
+
+/// Lets the next step do what is left when a deed panicked.
+struct Busy<'a>(&'a Tenure);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.inner().busy = false;
         }
     }
 }

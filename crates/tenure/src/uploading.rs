@@ -1,16 +1,13 @@
 //! An upload: image, publish, and what came of it. One at a time per tenure, by the state.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{Arc, PoisonError, atomic::Ordering},
-};
+use std::sync::{Arc, PoisonError, atomic::Ordering};
 
-use futures::FutureExt as _;
-use leasehold_snapshot::{ImageFile, Published};
+use leasehold_snapshot::{ImageFile, Published, SnapshotError};
 use leasehold_types::{Act, FencedReason};
 
 use crate::{
     TenureError, TenureEvent,
+    contained::contained,
     opening::scratch_dir,
     steps::{Cause, with_sources},
     tenure::{PublishedState, Tenure},
@@ -37,10 +34,9 @@ impl Tenure {
         let limit = self.shared.options.upload_timeout;
         // A panic is a failed upload like any other: whoever waits for it is told, and what it had begun is read back by the next one, as
         // after one that took too long.
-        let publishing = AssertUnwindSafe(self.publish(last)).catch_unwind();
-        let outcome = match self.within(limit, publishing).await {
-            Some(Ok(outcome)) => outcome,
-            Some(Err(_)) => Err(TenureError::TaskEnded { key: self.key.clone() }),
+        let outcome = match self.within(limit, contained(self.publish(last))).await {
+            Some(Some(outcome)) => outcome,
+            Some(None) => Err(TenureError::TaskEnded { key: self.key.clone() }),
             None => Err(match self.epoch() {
                 Some(epoch) => TenureError::UploadTimeout { key: self.key.clone(), epoch, limit },
                 None => TenureError::TaskEnded { key: self.key.clone() },
@@ -126,11 +122,12 @@ impl Tenure {
         }
         let newest = self.own.lock().await.newest().cloned();
         let Some(lease) = self.gate.lease().cloned() else { return };
-        let swept = leasehold_snapshot::sweep(&self.shared.snapshots, &lease.claim(), newest).await;
+        let swept =
+            contained(leasehold_snapshot::sweep(&self.shared.snapshots, &lease.claim(), newest)).await;
         let (key, epoch) = (self.key.clone(), lease.epoch());
         match swept {
-            Ok(swept) if swept.objects == 0 => {}
-            Ok(swept) => {
+            Some(Ok(swept)) if swept.objects == 0 => {}
+            Some(Ok(swept)) => {
                 self.shared.tell(&TenureEvent::Swept {
                     key,
                     epoch,
@@ -138,10 +135,10 @@ impl Tenure {
                     bytes: swept.bytes,
                 });
             }
-            Err(error) => {
+            failed => {
                 // Not tried again by this tenure: the next open sweeps.
                 self.sweep_failed.store(true, Ordering::Release);
-                self.shared.tell(&TenureEvent::SweepFailed { key, epoch, error: with_sources(&error) });
+                self.shared.tell(&TenureEvent::SweepFailed { key, epoch, error: said_of(failed) });
             }
         }
     }
@@ -154,9 +151,19 @@ impl Tenure {
         }
         let Some(lease) = self.gate.lease().cloned() else { return };
         let mut own = self.own.lock().await;
-        if let Err(error) = leasehold_snapshot::trim(&self.shared.snapshots, &lease.claim(), &mut own).await {
+        let trimmed =
+            contained(leasehold_snapshot::trim(&self.shared.snapshots, &lease.claim(), &mut own)).await;
+        if !matches!(trimmed, Some(Ok(_))) {
             let (key, epoch) = (self.key.clone(), lease.epoch());
-            self.shared.tell(&TenureEvent::SweepFailed { key, epoch, error: with_sources(&error) });
+            self.shared.tell(&TenureEvent::SweepFailed { key, epoch, error: said_of(trimmed) });
         }
+    }
+}
+
+/// What a sweep failed for.
+fn said_of<T>(failed: Option<Result<T, SnapshotError>>) -> String {
+    match failed {
+        Some(Err(error)) => with_sources(&error),
+        Some(Ok(_)) | None => "it panicked".to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! Serving, from the first announcement to the last handoff.
 
-use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use leasehold_types::LeaseKey;
 use tokio::{
@@ -21,6 +21,7 @@ use crate::{
     auth::{keep_keys, keep_tokens},
     connections,
     forward::Ending,
+    panics::lasting,
     placement::keep_balanced,
     routes::fleet::drain_all,
     stage::Stage,
@@ -77,19 +78,19 @@ impl Service {
                 return Ok(());
             }
         }
-        let _keys = AbortOnDropHandle::new(tokio::spawn(keep_keys(Arc::clone(&app))));
-        let _tokens = AbortOnDropHandle::new(tokio::spawn(keep_tokens(Arc::clone(&app))));
+        let _keys = kept(&app, "reading the issuers' keys", keep_keys);
+        let _tokens = kept(&app, "reading the tokens", keep_tokens);
         app.router.spawn_housekeeping();
         app.stage.advance(Stage::Serving);
         tracing::info!(replica = %app.replica, endpoint = %app.endpoint, "serving");
 
         let (told, taken) = tokio::select! {
             told = next(&mut shutdown) => (told, None),
-            taken = keep_announcing(Arc::clone(&app)) => {
+            taken = lasting(app.timer.as_ref(), "announcing", || keep_announcing(Arc::clone(&app))) => {
                 tracing::error!(error = %taken, "another process took this replica's id");
                 (Shutdown::Graceful, Some(taken))
             }
-            never = keep_balanced(Arc::clone(&app)) => match never {},
+            never = lasting(app.timer.as_ref(), "balancing", || keep_balanced(Arc::clone(&app))) => match never {},
         };
         let began = app.clock.now();
         let going = Going::of(app.config.grace_period, CONNECTIONS_END_MAX, app.forwarding.is_some());
@@ -124,6 +125,17 @@ impl Service {
     }
 }
 
+/// Has `keep` done beside everything else until the answer is dropped.
+fn kept<F>(app: &AppState, what: &'static str, keep: fn(AppState) -> F) -> AbortOnDropHandle<Infallible>
+where
+    F: Future<Output = Infallible> + Send + 'static,
+{
+    let app = Arc::clone(app);
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        lasting(app.timer.as_ref(), what, || keep(Arc::clone(&app))).await
+    }))
+}
+
 fn end_forwarding(app: &App, ending: Ending) {
     if let Some(forwarding) = &app.forwarding {
         forwarding.end(ending);
@@ -148,7 +160,7 @@ async fn end(
     let abandoned = match told {
         Shutdown::Abandon => true,
         Shutdown::Graceful => tokio::select! {
-            () = hand_off_all(app) => return None,
+            () = lasting(app.timer.as_ref(), "handing off", || hand_off_all(app)) => return None,
             () = app.timer.sleep(hand_off_max) => false,
             _ = next(shutdown) => true,
         },

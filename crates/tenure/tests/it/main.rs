@@ -9,6 +9,7 @@ mod housekeeping;
 mod lapse;
 mod moves;
 mod opening;
+mod panics;
 mod points;
 mod real_servers;
 mod real_time;
