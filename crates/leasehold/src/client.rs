@@ -4,7 +4,7 @@ use std::{fmt, path::Path, str::FromStr, time::Duration};
 
 use leasehold_types::{Epoch, ErrorCode, LeaseKey, OrgSlug};
 use reqwest::{
-    Method, Response, Url,
+    Method, Response, StatusCode, Url,
     header::{self, HeaderValue},
     redirect,
 };
@@ -62,6 +62,10 @@ impl Call {
 
     pub(crate) fn of_org(method: Method, org: &OrgSlug) -> Self {
         let path = ["v1", "orgs", org.as_str(), "tenants"].map(str::to_owned).to_vec();
+        Self::at(method, path)
+    }
+
+    fn at(method: Method, path: Vec<String>) -> Self {
         Self { method, path, query: Vec::new(), if_match: None, json: None, follows_state: false }
     }
 
@@ -139,6 +143,22 @@ impl Client {
         let mut value = value.ok_or_else(|| CliError::NoTokenInFile { path: path.to_owned() })?;
         value.set_sensitive(true);
         Ok(Self { token: Some(value), ..self })
+    }
+
+    /// Whether the replica that was named stands well by `path`, and the word that it has for how it stands.
+    pub(crate) async fn health(&self, path: &str) -> Result<(bool, String), CliError> {
+        let call = Call::at(Method::GET, vec![path.to_owned()]);
+        let response = self.http.get(call.url(&self.endpoint)).send().await;
+        let response = response.map_err(unreachable(&self.endpoint))?;
+        let status = response.status();
+        let body = body_of(&self.endpoint, response).await?;
+        let health: Option<Value> = serde_json::from_slice(&body).ok();
+        match health.as_ref().and_then(|health| health["status"].as_str()) {
+            Some(word) if status.is_success() || status == StatusCode::SERVICE_UNAVAILABLE => {
+                Ok((status.is_success(), word.to_owned()))
+            }
+            _ => Err(not_a_replica(&self.endpoint, format!("it answered {status}"))),
+        }
     }
 
     /// The answer to `call`, from the replica that was named or, once, from the one that holds the tenant.

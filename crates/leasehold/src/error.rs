@@ -32,6 +32,9 @@ pub(crate) enum CliError {
     /// Several salvages, and no name.
     #[error("{key} has several salvages, say which with --name and --replica: {names}")]
     SeveralSalvages { key: LeaseKey, names: String },
+    /// What a replica is told to listen at is no address.
+    #[error("LEASEHOLD_LISTEN is no address with a port: {text}; name the replica with --endpoint")]
+    NoAddress { text: String },
     /// The embedded pair is configured, which makes its tables with its file.
     #[error(
         "there is nothing to migrate: neither `postgres` nor `azure` is configured (--config, LEASEHOLD_POSTGRES__URL), and the embedded pair \
@@ -129,6 +132,7 @@ impl CliError {
             | Self::NoTerminal { .. }
             | Self::SeveralSalvages { .. }
             | Self::NotAReplica { .. }
+            | Self::NoAddress { .. }
             | Self::NameLikeAnId { .. }
             | Self::NoTokenInFile { .. } => ErrorCode::InvalidArgument,
             Self::OtherDigest { .. } => ErrorCode::Damaged,

@@ -12,6 +12,7 @@ mod exit;
 mod migrate;
 mod new_file;
 mod output;
+mod probe;
 mod problem;
 mod progress;
 mod run;

@@ -9,7 +9,7 @@ use crate::{
     exit::Exit,
     migrate,
     output::Output,
-    salvage, serve, signals, snapshot, tenant, token,
+    probe, salvage, serve, signals, snapshot, tenant, token,
 };
 
 /// How long work that cannot be stopped, such as a statement under way, may keep a process that has otherwise ended.
@@ -40,6 +40,7 @@ async fn perform(command: Command, output: Output) -> Result<Exit, CliError> {
         // It has something to take away first.
         Command::Doctor(args) => doctor::perform(args, output).await,
         Command::Migrate(args) => or_interrupted(migrate::migrate(args, output)).await,
+        Command::Probe(args) => or_interrupted(probe::probe(args, output)).await,
         Command::Tenant(args) => or_interrupted(tenant::perform(args, output)).await,
         Command::Token(args) => or_interrupted(token::perform(args, output)).await,
         Command::Snapshot(args) => or_interrupted(snapshot::perform(args, output)).await,

@@ -13,7 +13,7 @@ use crate::{
     workspace::Workspace,
 };
 
-const STEPS: usize = 8;
+const STEPS: usize = 9;
 
 fn header(step: usize, title: &str) {
     println!("\n=== {step}/{STEPS} {title} ===");
@@ -44,7 +44,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), XtaskError> {
     header(7, "tests of a fleet of processes");
     fleet::run(workspace, Launcher::Processes, &[], false)?;
 
-    header(8, "tests");
+    header(8, "tests of a fleet of containers");
+    fleet::run(workspace, Launcher::Compose, &[], false)?;
+
+    header(9, "tests");
     suites::run(workspace, &[])
 }
 

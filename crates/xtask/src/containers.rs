@@ -11,6 +11,8 @@ use crate::{XtaskError, workspace::Workspace};
 const DOCKERFILE: &str = "integration/Dockerfile";
 /// What the compose file calls the product's image.
 const IMAGE: &str = "leasehold:compose";
+/// The image that compiles, of which the suites have no need where the binary is there.
+const RUST: &str = "rust:";
 /// What the binary that cargo has built runs on: the Debian of the image.
 const DEBIAN: &str = "VERSION_ID=\"12\"";
 
@@ -53,11 +55,12 @@ impl Containers {
         };
         let containers = Self { root: root.to_owned(), compose };
         let names = output(root, "integration/offline-images", &["--list"]).unwrap_or_default();
+        let is_needed = |name: &&str| !(takes_the_binary() && name.starts_with(RUST));
         let is_missing = |name: &&str| !succeeds(root, "docker", &["image", "inspect", name]);
-        let missing: Vec<&str> = names.lines().filter(is_missing).collect();
+        let missing: Vec<&str> = names.lines().filter(is_needed).filter(is_missing).collect();
         if missing.iter().any(|name| !succeeds(root, "docker", &["pull", "--quiet", name])) {
-            println!("no image registry is reached: integration/offline-images makes what is missing");
-            if let Err(why) = output(root, "integration/offline-images", &[]) {
+            println!("no image registry is reached: integration/offline-images makes {}", missing.join(" "));
+            if let Err(why) = output(root, "integration/offline-images", &missing) {
                 return Ok(Found::Nothing { why });
             }
         }
@@ -73,8 +76,7 @@ impl Containers {
     /// The product's image. Where the machine has the image's own Debian, the binary that was built already, in the last stage of the
     /// Dockerfile; else all of it by the Dockerfile.
     fn image(&self, workspace: &Workspace) -> Result<(), XtaskError> {
-        let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
-        if !(system.contains("ID=debian") && system.contains(DEBIAN)) {
+        if !takes_the_binary() {
             let build = ["build", "--file", DOCKERFILE, "--build-arg", "PROFILE=dev", "--tag", IMAGE, "."];
             return run(&self.root, "docker", &build);
         }
@@ -89,6 +91,12 @@ impl Containers {
         fs::write(&path, last_stage(&text)).map_err(|source| XtaskError::Write { path, source })?;
         run(&self.root, "docker", &["build", "--tag", IMAGE, &directory.display().to_string()])
     }
+}
+
+/// Whether what cargo builds on this machine runs in the image.
+fn takes_the_binary() -> bool {
+    let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    system.contains("ID=debian") && system.contains(DEBIAN)
 }
 
 /// The Dockerfile's last stage over one that has the binary.

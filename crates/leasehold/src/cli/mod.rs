@@ -2,6 +2,7 @@
 
 mod doctor;
 mod migrate;
+mod probe;
 mod root;
 mod salvage;
 mod serve;
@@ -12,6 +13,7 @@ mod which;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use migrate::MigrateArgs;
+pub(crate) use probe::{ProbeArgs, Probed};
 pub(crate) use root::{Cli, Command, parse};
 pub(crate) use salvage::{SalvageArgs, SalvageExport, SalvageList, SalvageVerb};
 pub(crate) use serve::ServeArgs;

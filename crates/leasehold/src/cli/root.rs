@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 
-use super::{DoctorArgs, MigrateArgs, SalvageArgs, ServeArgs, SnapshotArgs, TenantArgs, TokenArgs};
+use super::{
+    DoctorArgs, MigrateArgs, ProbeArgs, SalvageArgs, ServeArgs, SnapshotArgs, TenantArgs, TokenArgs,
+};
 use crate::{error::CliError, exit::Exit, output::Output};
 
 const AFTER_HELP: &str = "\
@@ -40,6 +42,8 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
     /// Look at the database, the container and the disk that a configuration names, before it is trusted
     Doctor(DoctorArgs),
+    /// Ask a replica whether it is alive or ready, for a health check that can only start a program
+    Probe(ProbeArgs),
     /// Look after tenants through a running replica
     Tenant(TenantArgs),
     /// Make, list and revoke the tokens by which services are known

@@ -9,7 +9,7 @@ use std::{
 use crate::process::leasehold;
 
 /// Answers the first request with `answer`, whatever it is. Gives the endpoint.
-fn answering(answer: String) -> String {
+pub(crate) fn answering(answer: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -24,7 +24,7 @@ fn answering(answer: String) -> String {
     endpoint
 }
 
-fn answer(status: &str, headers: &str, body: &str) -> String {
+pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}")
 }

@@ -15,6 +15,7 @@ mod interrupt;
 mod leaks;
 mod leaving;
 mod offline;
+mod probe;
 mod process;
 mod readme;
 mod starting;

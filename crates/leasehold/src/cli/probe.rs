@@ -1,0 +1,45 @@
+//! `leasehold probe ...`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::client::Endpoint;
+
+const EXAMPLES: &str = "\
+For what can only start a program, such as a container's health check: the image has no shell and no curl.
+
+Examples:
+  leasehold probe alive      whether the process answers; what restarts it asks this
+  leasehold probe ready      whether it takes tenants; what sends clients to it asks this
+  leasehold probe ready --endpoint http://127.0.0.1:7401
+
+A replica that is not ready is not to be restarted: it may be cut off from the database, and keeps what it holds.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ProbeArgs {
+    /// What to ask
+    #[arg(value_enum)]
+    pub(crate) what: Probed,
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "LEASEHOLD_URL",
+        hide_env = true,
+        help = "The replica to ask [default: loopback, at the port of LEASEHOLD_LISTEN, else 7400] [env: LEASEHOLD_URL]"
+    )]
+    pub(crate) endpoint: Option<Endpoint>,
+    /// How long it may take to answer
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// What a probe asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Probed {
+    /// Whether the process is there
+    Alive,
+    /// Whether the replica takes tenants
+    Ready,
+}
