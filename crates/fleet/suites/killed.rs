@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_testkit::pass;
 
-use crate::harness::{Fleet, Kind, Load, Plan, REPLICAS, TTL, now, tenants};
+use crate::harness::{Fleet, Kind, Load, Plan, REPLICAS, TTL, tenants};
 
 const TENANTS: usize = 18;
 /// What the contract of this suite gives a takeover over the ttl.
@@ -28,8 +28,7 @@ async fn a_killed_owner_is_replaced_within_the_ttl_and_a_little() {
     }
     assert!(!epochs.is_empty(), "b holds nothing");
 
-    let killed_at = now();
-    fleet.kill("b").await;
+    let killed_at = fleet.kill("b").await;
     pass(TTL + Duration::from_secs(6)).await;
     let mut outcome = load.end(&fleet, "a").await;
     let again = outcome.served_again(killed_at, &epochs);

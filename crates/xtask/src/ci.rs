@@ -42,10 +42,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), XtaskError> {
     chart::run(workspace, None)?;
 
     header(7, "tests of a fleet of processes");
-    fleet::run(workspace, Launcher::Processes, &[], false)?;
+    fleet::run(workspace, Launcher::Processes, &fleet::Plan::default())?;
 
     header(8, "tests of a fleet of containers");
-    fleet::run(workspace, Launcher::Compose, &[], false)?;
+    fleet::run(workspace, Launcher::Compose, &fleet::Plan::default())?;
 
     header(9, "tests");
     suites::run(workspace, &[])

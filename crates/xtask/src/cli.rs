@@ -34,6 +34,10 @@ enum Verb {
         /// Writes what the fleet's suites saw into the table of benches/README.md
         #[arg(long)]
         report: bool,
+        /// The commit whose build is the one before this one, in the suite where both are in a fleet; else the newest release, else the commit before
+        /// this one
+        #[arg(long, value_name = "COMMIT", requires = "fleet")]
+        previous: Option<String>,
         /// Passed on to the test runner: `cargo xtask test -- contract::` runs what has that in its path
         #[arg(last = true, value_name = "FILTER")]
         filters: Vec<String>,
@@ -70,7 +74,8 @@ enum Verb {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Everything that a change must pass: format, layers, house rules, `supply`, lints, documentation, `chart`, `test --fleet`, then `test`
+    /// Everything that a change must pass: format, layers, house rules, `supply`, lints, documentation, `chart`, `test --fleet`, `test --compose`,
+    /// then `test`
     Ci,
     /// Runs the benches beside the servers that they need, and writes their tables into benches/README.md
     Bench {
@@ -102,13 +107,12 @@ enum Verb {
 pub fn run(cli: &Cli) -> Result<(), XtaskError> {
     let workspace = Workspace::find()?;
     match &cli.verb {
-        Verb::Test { fleet: true, filters, report, .. } => {
-            fleet::run(&workspace, Launcher::Processes, filters, *report)
+        Verb::Test { fleet: false, compose: false, filters, .. } => suites::run(&workspace, filters),
+        Verb::Test { fleet, filters, report, previous, .. } => {
+            let launcher = if *fleet { Launcher::Processes } else { Launcher::Compose };
+            let plan = fleet::Plan { filters, report: *report, previous: previous.as_deref() };
+            fleet::run(&workspace, launcher, &plan)
         }
-        Verb::Test { compose: true, filters, report, .. } => {
-            fleet::run(&workspace, Launcher::Compose, filters, *report)
-        }
-        Verb::Test { filters, .. } => suites::run(&workspace, filters),
         Verb::Contract { repeat, busy, pair } => {
             contract::run(&workspace, &contract::Plan { repeat: *repeat, busy: *busy, pair: pair.as_deref() })
         }

@@ -3,10 +3,14 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
-use crate::{XtaskError, workspace::Workspace};
+use crate::{
+    XtaskError,
+    tool::{program, run},
+    workspace::Workspace,
+};
 
 const DOCKERFILE: &str = "integration/Dockerfile";
 /// What the compose file calls the product's image.
@@ -107,28 +111,14 @@ fn last_stage(dockerfile: &str) -> String {
     )
 }
 
-fn command(root: &Path, program: &str, arguments: &[&str]) -> (Command, String) {
-    let path = root.join(program);
-    let mut command = if path.is_file() { Command::new(path) } else { Command::new(program) };
-    command.args(arguments).current_dir(root).stdin(Stdio::null());
-    (command, format!("{program} {}", arguments.join(" ")))
-}
-
-fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), XtaskError> {
-    let (mut command, shown) = command(root, program, arguments);
-    println!("$ {shown}");
-    let status = command.status().map_err(|source| XtaskError::Start { command: shown.clone(), source })?;
-    if status.success() { Ok(()) } else { Err(XtaskError::Failed { command: shown, status }) }
-}
-
-fn succeeds(root: &Path, program: &str, arguments: &[&str]) -> bool {
-    let (mut command, _) = command(root, program, arguments);
+fn succeeds(root: &Path, name: &str, arguments: &[&str]) -> bool {
+    let (mut command, _) = program(root, name, arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// What it writes, or what it says of why it cannot.
-fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
-    let (mut command, shown) = command(root, program, arguments);
+fn output(root: &Path, name: &str, arguments: &[&str]) -> Result<String, String> {
+    let (mut command, shown) = program(root, name, arguments);
     let output = command.output().map_err(|error| format!("{shown}: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -11,6 +11,7 @@ use crate::{
     XtaskError,
     bench::{machine, replaced},
     containers::{Containers, Found},
+    previous,
     tool::Cargo,
     workspace::Workspace,
 };
@@ -28,20 +29,31 @@ pub(crate) enum Launcher {
     Compose,
 }
 
-/// Runs the suites, of which `filters` select some; what they report goes into the table of the benches where `report` says so.
-pub(crate) fn run(
-    workspace: &Workspace,
-    launcher: Launcher,
-    filters: &[String],
-    report: bool,
-) -> Result<(), XtaskError> {
+/// What is run of them.
+#[derive(Debug, Default)]
+pub(crate) struct Plan<'p> {
+    /// The runner's, which select some; else all.
+    pub(crate) filters: &'p [String],
+    /// Whether what they report goes into the table of the benches.
+    pub(crate) report: bool,
+    /// The commit whose build is the one before this one ([`previous::build`]).
+    pub(crate) previous: Option<&'p str>,
+}
+
+/// Runs the suites.
+pub(crate) fn run(workspace: &Workspace, launcher: Launcher, plan: &Plan<'_>) -> Result<(), XtaskError> {
     let cargo = Cargo::of(workspace);
     cargo.ensure_runner()?;
+    let mut variables = Vec::new();
+    if launcher == Launcher::Processes
+        && let Some(binary) = previous::build(workspace, plan.previous)?
+    {
+        variables.push((previous::VARIABLE, binary.display().to_string()));
+    }
     // Before anything runs beside it. With it the binary is built, which the suites start.
     cargo.run(&["nextest", "run", "--workspace", "--no-run"])?;
     let rows = workspace.target().join("fleet-reports");
-    let mut variables = Vec::new();
-    if report {
+    if plan.report {
         variables.push(("LEASEHOLD_FLEET_REPORTS", rows.display().to_string()));
     }
     let containers = match launcher {
@@ -62,11 +74,11 @@ pub(crate) fn run(
         },
     };
     let own = ["nextest", "run", "--workspace", "--profile", "fleet"].map(str::to_owned);
-    let arguments: Vec<String> = own.into_iter().chain(filters.iter().cloned()).collect();
+    let arguments: Vec<String> = own.into_iter().chain(plan.filters.iter().cloned()).collect();
     let done = cargo.telling(&variables).run(&arguments);
     drop(containers);
     done?;
-    if report { write(workspace.root(), &rows) } else { Ok(()) }
+    if plan.report { write(workspace.root(), &rows) } else { Ok(()) }
 }
 
 /// Puts the suites' rows into the table, each in the place of its own older one.

@@ -20,6 +20,7 @@ mod described;
 mod error;
 mod fleet;
 mod model;
+mod previous;
 mod python;
 mod sbom;
 mod soak;

@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::OsString,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
 
@@ -95,6 +95,22 @@ impl<'w> Cargo<'w> {
         }
         (command, format!("cargo {}", arguments.join(" ")))
     }
+}
+
+/// Another program with these arguments, at `root`, and how it is shown. One that is a file there is meant before one of the path.
+pub(crate) fn program(root: &Path, program: &str, arguments: &[&str]) -> (Command, String) {
+    let path = root.join(program);
+    let mut command = if path.is_file() { Command::new(path) } else { Command::new(program) };
+    command.args(arguments).current_dir(root).stdin(Stdio::null());
+    (command, format!("{program} {}", arguments.join(" ")))
+}
+
+/// Runs it; its output goes where ours goes.
+pub(crate) fn run(root: &Path, name: &str, arguments: &[&str]) -> Result<(), XtaskError> {
+    let (mut command, shown) = program(root, name, arguments);
+    println!("$ {shown}");
+    let status = command.status().map_err(|source| XtaskError::Start { command: shown.clone(), source })?;
+    if status.success() { Ok(()) } else { Err(XtaskError::Failed { command: shown, status }) }
 }
 
 /// The same arguments, by the lock file where cargo resolves anything: what is tested is what was locked.

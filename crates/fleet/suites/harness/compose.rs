@@ -37,6 +37,8 @@ pub(crate) struct Compose {
     front: u16,
     ports: BTreeMap<&'static str, u16>,
     settings: Mutex<BTreeMap<&'static str, Settings>>,
+    /// Asking compose for one takes as long as some of what is measured.
+    containers: Mutex<BTreeMap<&'static str, String>>,
 }
 
 impl Compose {
@@ -58,6 +60,7 @@ impl Compose {
             front,
             ports: REPLICAS.into_iter().zip(free).collect(),
             settings: Mutex::default(),
+            containers: Mutex::default(),
         };
         drop(listeners);
         compose.write(&BTreeMap::new());
@@ -99,9 +102,9 @@ impl Compose {
         done(self.command(words), &words.join(" ")).await
     }
 
+    /// The one that was started last.
     async fn container(&self, replica: &str) -> String {
-        let output = self.run(&["ps", "-q", &format!("replica-{replica}")]).await;
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        self.containers.lock().await[replica].clone()
     }
 
     async fn docker(&self, words: &[&str]) -> String {
@@ -130,6 +133,9 @@ impl Launcher for Compose {
         self.write(&all);
         let service = format!("replica-{replica}");
         self.run(&["up", "--detach", "--no-build", "--no-deps", &service]).await;
+        let output = self.run(&["ps", "-q", &service]).await;
+        let container = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        self.containers.lock().await.insert(replica, container);
     }
 
     async fn signal(&self, replica: &'static str, signal: Signal) {

@@ -4,7 +4,7 @@ use std::{env, sync::Arc, time::Duration};
 
 use leasehold_proof::{Answered, Client, recorder::Recorder};
 use leasehold_testkit::{PATIENCE, eventually, pass};
-use leasehold_types::{LeaseKey, SystemClock};
+use leasehold_types::{LeaseKey, Moment, SystemClock};
 use reqwest::Response;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use super::{
     compose::Compose,
     front::Door,
     launcher::{Cut, Ended, Launcher, Settings, Unsupported},
+    load::now,
     processes::Processes,
 };
 
@@ -123,11 +124,13 @@ impl Fleet {
         self.start_with(replica, settings).await;
     }
 
-    /// Takes one away as a crash does.
-    pub(crate) async fn kill(&self, replica: &'static str) {
+    /// Takes one away as a crash does. Answers when that was.
+    pub(crate) async fn kill(&self, replica: &'static str) -> Moment {
         self.launcher.signal(replica, Signal::KILL).await;
+        let killed_at = now();
         let ended = self.launcher.ended(replica, END_MAX).await;
         assert_ne!(ended.code, Some(0), "{replica} was killed");
+        killed_at
     }
 
     /// Asks one replica itself.

@@ -197,7 +197,9 @@ impl Launcher for Processes {
     fn has_previous_build(&self) -> Result<(), Unsupported> {
         match env::var_os(PREVIOUS) {
             Some(_) => Ok(()),
-            None => Err(Unsupported(format!("{PREVIOUS} names no build before this one"))),
+            None => Err(Unsupported(format!(
+                "{PREVIOUS} names no build before this one, which `cargo xtask test --fleet` makes"
+            ))),
         }
     }
 
