@@ -15,7 +15,8 @@ const BESIDE: u64 = 256;
 pub(crate) fn needed(config: &Config) -> u64 {
     let limits = &config.limits;
     // What is forwarded takes one more to the other replica.
-    let connections = limits.connections_max.saturating_add(limits.in_flight_max);
+    let listeners = if config.peers.listen.is_some() { 2 } else { 1 };
+    let connections = limits.connections_max.saturating_mul(listeners).saturating_add(limits.in_flight_max);
     let tenants = PER_TENANT.saturating_mul(limits.open_tenants_max as u64);
     tenants.saturating_add(connections as u64).saturating_add(BESIDE)
 }

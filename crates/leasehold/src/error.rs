@@ -5,11 +5,15 @@ use std::{error::Error, fmt::Write as _, io, path::PathBuf};
 use leasehold_blob::{BlobError, BlobKey};
 use leasehold_lease::{LeaseError, TOKENS_MAX};
 use leasehold_ledger::LedgerError;
-use leasehold_server::{ServeError, StartError};
+use leasehold_server::{ServeError, StartError, TlsError};
 use leasehold_snapshot::{SnapshotError, SnapshotRef};
 use leasehold_types::{ErrorCode, LeaseKey, TokenName};
 
-use crate::{client::Endpoint, exit::Exit, problem::Problem};
+use crate::{
+    client::{Endpoint, WireError},
+    exit::Exit,
+    problem::Problem,
+};
 
 /// Why a verb did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +59,15 @@ pub(crate) enum CliError {
     /// The file of a token cannot be used.
     #[error("{path} holds no token: it has to be one line", path = path.display())]
     NoTokenInFile { path: PathBuf },
+    /// The token would have been read by whoever reads along.
+    #[error(
+        "{endpoint} would be sent the token in clear, and is not this machine: ask it by https:// (its authority's certificate with \
+         --ca-file), or through a tunnel to a loopback address"
+    )]
+    TokenInClear { endpoint: Endpoint },
+    /// The authorities by which replicas are known cannot be used.
+    #[error("the authorities by which replicas are known cannot be used (--ca-file, LEASEHOLD_CA_FILE)")]
+    Authorities { source: TlsError },
     // It is not there.
     /// No live token is called so.
     #[error("no live token has the name or id {which}: `leasehold token list` shows them")]
@@ -77,7 +90,7 @@ pub(crate) enum CliError {
     Problem(#[from] Problem),
     /// It could not be reached, or stopped answering.
     #[error("failed to reach {endpoint}: is a replica running there? (--endpoint, LEASEHOLD_URL)")]
-    Unreachable { endpoint: Endpoint, source: reqwest::Error },
+    Unreachable { endpoint: Endpoint, source: WireError },
     /// It answered something else than a replica does.
     #[error("{endpoint} does not answer like a replica: {detail}")]
     NotAReplica { endpoint: Endpoint, detail: String },
@@ -116,7 +129,7 @@ impl CliError {
     /// The stable code (contract.md, "What the checks imply", 5).
     pub(crate) fn code(&self) -> ErrorCode {
         match self {
-            Self::NothingToMigrate => ErrorCode::InvalidConfiguration,
+            Self::NothingToMigrate | Self::Authorities { .. } => ErrorCode::InvalidConfiguration,
             Self::NotConfirmed { .. } | Self::TwoTokens { .. } | Self::TooManyTokens => {
                 ErrorCode::PreconditionFailed
             }
@@ -134,7 +147,8 @@ impl CliError {
             | Self::NotAReplica { .. }
             | Self::NoAddress { .. }
             | Self::NameLikeAnId { .. }
-            | Self::NoTokenInFile { .. } => ErrorCode::InvalidArgument,
+            | Self::NoTokenInFile { .. }
+            | Self::TokenInClear { .. } => ErrorCode::InvalidArgument,
             Self::OtherDigest { .. } => ErrorCode::Damaged,
             Self::Serve(error) => error.code(),
             Self::Local { source, .. } | Self::Output(source) | Self::Process { source, .. } => {

@@ -16,6 +16,8 @@ use crate::{
 };
 
 const LISTEN: &str = "LEASEHOLD_LISTEN";
+/// What a replica is told that speaks TLS.
+const CERT_FILE: &str = "LEASEHOLD_TLS__CERT_FILE";
 /// Where a replica listens that was told nothing.
 const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7400);
 
@@ -23,19 +25,20 @@ const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOS
 pub(crate) async fn probe(args: ProbeArgs, output: Output) -> Result<Exit, CliError> {
     let endpoint = match args.endpoint {
         Some(endpoint) => endpoint,
-        None => beside(env::var(LISTEN).ok().as_deref())?,
+        None => beside(env::var(LISTEN).ok().as_deref(), env::var_os(CERT_FILE).is_some())?,
     };
     let path = match args.what {
         Probed::Alive => "healthz",
         Probed::Ready => "readyz",
     };
-    let (stands, status) = Client::new(endpoint, args.timeout)?.health(path).await?;
+    let (stands, status) = Client::new(endpoint, args.timeout, args.ca_file.as_deref())?.health(path).await?;
     output.show(&json!({ "status": status }), |out| writeln!(out, "{status}"))?;
     Ok(if stands { Exit::Done } else { Exit::TryAgain })
 }
 
-/// The replica of this machine that was told to listen at `listen`: by loopback where that is every address.
-fn beside(listen: Option<&str>) -> Result<Endpoint, CliError> {
+/// The replica of this machine that was told to listen at `listen`: by loopback where that is every address. One that speaks TLS is known like
+/// any other: its certificate has to be one for that address.
+fn beside(listen: Option<&str>, speaks_tls: bool) -> Result<Endpoint, CliError> {
     let mut address = match listen {
         Some(text) => text.parse().map_err(|_| CliError::NoAddress { text: text.to_owned() })?,
         None => LISTEN_DEFAULT,
@@ -47,7 +50,8 @@ fn beside(listen: Option<&str>) -> Result<Endpoint, CliError> {
         });
     }
     let no_address = |_| CliError::NoAddress { text: address.to_string() };
-    format!("http://{address}").parse().map_err(no_address)
+    let scheme = if speaks_tls { "https" } else { "http" };
+    format!("{scheme}://{address}").parse().map_err(no_address)
 }
 
 #[cfg(test)]
@@ -62,8 +66,9 @@ mod tests {
             (Some("[::]:7400"), "http://[::1]:7400"),
             (Some("10.0.0.7:7400"), "http://10.0.0.7:7400"),
         ] {
-            assert_eq!(beside(listen).unwrap().to_string(), endpoint);
+            assert_eq!(beside(listen, false).unwrap().to_string(), endpoint);
+            assert_eq!(beside(listen, true).unwrap().to_string(), endpoint.replace("http:", "https:"));
         }
-        assert!(matches!(beside(Some("7400")), Err(CliError::NoAddress { .. })));
+        assert!(matches!(beside(Some("7400"), false), Err(CliError::NoAddress { .. })));
     }
 }

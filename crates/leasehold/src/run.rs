@@ -38,7 +38,7 @@ async fn perform(command: Command, output: Output) -> Result<Exit, CliError> {
         // It has its own way to go.
         Command::Serve(args) => serve::serve(args, output).await.map(|()| Exit::Done),
         // It has something to take away first.
-        Command::Doctor(args) => doctor::perform(args, output).await,
+        Command::Doctor(args) => Box::pin(doctor::perform(args, output)).await,
         Command::Migrate(args) => or_interrupted(migrate::migrate(args, output)).await,
         Command::Probe(args) => or_interrupted(probe::probe(args, output)).await,
         Command::Tenant(args) => or_interrupted(tenant::perform(args, output)).await,

@@ -26,14 +26,16 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<(), CliErro
         // Nothing was opened yet: a store may be away, and is being waited for.
         Some(_) = shutdown.recv() => return Ok(()),
     };
-    let listener = bind(service.config()).await?;
-    let addr = listener
+    let listeners = bind(service.config()).await?;
+    let addr = listeners
+        .clients
         .local_addr()
         .map_err(|source| StartError::Listen { listen: service.config().listen_addr(), source })?;
     let (config, replica) = (service.config(), service.replica());
     let (leases, images) = places(config)?;
+    let address = format!("{}://{addr}", config.tls.scheme());
     let document = json!({
-        "address": format!("http://{addr}"),
+        "address": address,
         "replica": replica,
         "data_dir": path_text(&config.data_dir),
         "leases": leases,
@@ -43,13 +45,10 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<(), CliErro
         if config.dev {
             out.write_all(banner(config, replica, addr).as_bytes())
         } else {
-            writeln!(
-                out,
-                "replica {replica} listens on http://{addr}, leases in {leases}, images in {images}"
-            )
+            writeln!(out, "replica {replica} listens on {address}, leases in {leases}, images in {images}")
         }
     })?;
-    Ok(service.run(listener, shutdown).await?)
+    Ok(service.run(listeners, shutdown).await?)
 }
 
 /// Where leases and images are, without a secret.

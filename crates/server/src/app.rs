@@ -20,6 +20,7 @@ use crate::{
     placement::{Departures, Slack, Survey},
     problem::Problem,
     stage::{LastHeard, Stage, StageCell},
+    tls::ListenerTls,
 };
 
 pub(crate) type AppState = Arc<App>;
@@ -60,6 +61,8 @@ pub(crate) struct App {
     pub(crate) followers: Arc<Bound>,
     /// One permit for each request that waits for its tenant to settle.
     pub(crate) parked: Semaphore,
+    /// The listener's certificate, where it has one.
+    pub(crate) tls: Option<ListenerTls>,
     /// The way to the other replicas, where the fleet has a secret.
     pub(crate) forwarding: Option<Forwarding>,
     /// What is known of the fleet.

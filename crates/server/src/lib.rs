@@ -41,9 +41,10 @@ pub use api::openapi_json;
 pub use config::{
     AuthMode, AuthSettings, AzureIdentity, AzureSettings, BackendPair, CONFIG_KEYS, Config, FollowSettings,
     IssuerSettings, LimitSettings, LogFormat, LogSettings, PeerSettings, PlacementSettings, PostgresSettings,
-    SecretText, SnapshotSettings,
+    SecretText, SnapshotSettings, TlsSettings,
 };
 pub use error::{ConfigError, ExitReport, ServeError, StartError};
 pub use panics::watch_panics;
-pub use service::{Edges, Service, Shutdown, Stores, banner, bind};
+pub use service::{Edges, Listeners, Service, Shutdown, Stores, banner, bind};
 pub use telemetry::init_telemetry;
+pub use tls::{ServedCertificate, TlsError, client_config};

@@ -21,6 +21,7 @@ use prometheus_client::{
 
 use crate::{
     connections::ConnectionCounters, forward::ForwardCounters, panics, placement::PlacementCounters,
+    tls::TlsCounters,
 };
 
 /// The label values of a request: the route's template, never a path, so that there are as many as there are routes.
@@ -82,6 +83,7 @@ pub(crate) struct Metrics {
     pub(crate) forward: ForwardCounters,
     pub(crate) connections: Arc<ConnectionCounters>,
     pub(crate) placement: PlacementCounters,
+    pub(crate) tls: TlsCounters,
 }
 
 impl fmt::Debug for Metrics {
@@ -131,6 +133,7 @@ impl Metrics {
             forward: ForwardCounters::default(),
             connections: Arc::default(),
             placement: PlacementCounters::default(),
+            tls: TlsCounters::default(),
             registry: Registry::default(),
         };
         registry.register("http_requests", "Answered requests", metrics.requests.clone());
@@ -189,6 +192,7 @@ impl Metrics {
         metrics.forward.register(&mut registry);
         metrics.connections.register(&mut registry);
         metrics.placement.register(&mut registry);
+        metrics.tls.register(&mut registry);
         metrics.begin_at_zero();
         Self { registry, ..metrics }
     }

@@ -1,6 +1,6 @@
 //! `leasehold probe ...`.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
@@ -13,6 +13,7 @@ Examples:
   leasehold probe alive      whether the process answers; what restarts it asks this
   leasehold probe ready      whether it takes tenants; what sends clients to it asks this
   leasehold probe ready --endpoint http://127.0.0.1:7401
+  leasehold probe alive --endpoint https://ledger-0.example.com:7400 --ca-file ca.crt
 
 A replica that is not ready is not to be restarted: it may be cut off from the database, and keeps what it holds.";
 
@@ -27,9 +28,12 @@ pub(crate) struct ProbeArgs {
         value_name = "URL",
         env = "LEASEHOLD_URL",
         hide_env = true,
-        help = "The replica to ask [default: loopback, at the port of LEASEHOLD_LISTEN, else 7400] [env: LEASEHOLD_URL]"
+        help = "The replica to ask [default: loopback, at the port of LEASEHOLD_LISTEN, else 7400, by https with LEASEHOLD_TLS__CERT_FILE] [env: LEASEHOLD_URL]"
     )]
     pub(crate) endpoint: Option<Endpoint>,
+    /// The authorities (PEM) by which a replica is known that is asked by https [default: this machine's]
+    #[arg(long, value_name = "FILE", env = "LEASEHOLD_CA_FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
     /// How long it may take to answer
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Duration,

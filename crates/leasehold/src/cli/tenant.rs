@@ -34,6 +34,9 @@ pub(crate) struct TenantArgs {
     /// The file of the token that the replica is shown, one line
     #[arg(long, value_name = "FILE", env = "LEASEHOLD_TOKEN_FILE", global = true)]
     pub(crate) token_file: Option<PathBuf>,
+    /// The authorities (PEM) by which a replica is known that is asked by https [default: this machine's]
+    #[arg(long, value_name = "FILE", env = "LEASEHOLD_CA_FILE", global = true)]
+    pub(crate) ca_file: Option<PathBuf>,
     /// How long to wait for an answer, and between two pieces of one
     #[arg(
         long,

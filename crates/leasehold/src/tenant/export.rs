@@ -4,13 +4,12 @@ use std::{fs::File, io::Write as _};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use indicatif::HumanBytes;
-use reqwest::{Method, Response};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     cli::TenantExport,
-    client::{Call, Client, not_a_replica, unreachable},
+    client::{Answer, Call, Client, Method, not_a_replica, unreachable},
     error::CliError,
     new_file::NewFile,
     output::{Output, path_text},
@@ -28,7 +27,7 @@ pub(super) async fn export(client: &Client, args: &TenantExport, output: Output)
     let failed = |source| CliError::Local { action: "write", path: args.to.clone(), source };
     let mut written = File::options().write(true).create_new(true).open(&path).map_err(failed)?;
     let (mut digest, mut bytes, mut response) = (Sha256::new(), 0_u64, response);
-    while let Some(piece) = response.chunk().await.map_err(unreachable(&endpoint))? {
+    while let Some(piece) = response.piece().await.map_err(unreachable(&endpoint))? {
         digest.update(&piece);
         written.write_all(&piece).map_err(failed)?;
         bytes += piece.len() as u64;
@@ -49,7 +48,7 @@ pub(super) async fn export(client: &Client, args: &TenantExport, output: Output)
 }
 
 /// The SHA-256 that came with the file (RFC 9530).
-fn digest_of(response: &Response) -> Option<[u8; 32]> {
+fn digest_of(response: &Answer) -> Option<[u8; 32]> {
     let header = response.headers().get("content-digest")?.to_str().ok()?;
     sha256_in(header)
 }

@@ -4,12 +4,11 @@ use std::io::{self, BufRead, IsTerminal as _, Write};
 
 use indicatif::HumanBytes;
 use leasehold_types::LeaseKey;
-use reqwest::Method;
 use serde::Deserialize;
 
 use crate::{
     cli::TenantForget,
-    client::{Call, Client},
+    client::{Call, Client, Method},
     error::CliError,
     output::Output,
 };

@@ -1,10 +1,9 @@
 //! A tenant is held still, and let go on.
 
 use leasehold_types::LeaseKey;
-use reqwest::Method;
 
 use crate::{
-    client::{Call, Client},
+    client::{Call, Client, Method},
     error::CliError,
     output::Output,
 };

@@ -1,13 +1,12 @@
 //! An organization's tenants, all pages of them up to a bound.
 
-use reqwest::Method;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::status::Status;
 use crate::{
     cli::TenantList,
-    client::{Call, Client},
+    client::{Call, Client, Method},
     error::CliError,
     output::Output,
 };

@@ -1,14 +1,13 @@
 //! A tenant leaves its replica: with everything published, or at once.
 
 use leasehold_types::LeaseKey;
-use reqwest::Method;
 use serde::Deserialize as _;
 use serde_json::json;
 
 use super::status::Status;
 use crate::{
     cli::TenantHandoff,
-    client::{Call, Client},
+    client::{Call, Client, Method},
     error::CliError,
     output::Output,
 };

@@ -10,7 +10,8 @@ use crate::{
 };
 
 pub(crate) async fn perform(args: TenantArgs, output: Output) -> Result<Exit, CliError> {
-    let client = Client::new(args.endpoint, args.timeout)?.with_token_of(args.token_file.as_deref())?;
+    let client = Client::new(args.endpoint, args.timeout, args.ca_file.as_deref())?;
+    let client = client.with_token_of(args.token_file.as_deref())?;
     match args.verb {
         TenantVerb::Status(tenant) => status::status(&client, &tenant.key, output).await,
         TenantVerb::List(args) => list::list(&client, &args, output).await,

@@ -1,12 +1,11 @@
 //! Publish what is not published yet.
 
 use leasehold_types::LeaseKey;
-use reqwest::Method;
 use serde::Deserialize;
 
 use super::status::Published;
 use crate::{
-    client::{Call, Client},
+    client::{Call, Client, Method},
     error::CliError,
     output::Output,
 };

@@ -4,11 +4,10 @@ use std::io::{self, Write};
 
 use indicatif::HumanBytes;
 use leasehold_types::LeaseKey;
-use reqwest::Method;
 use serde::Deserialize;
 
 use crate::{
-    client::{Call, Client},
+    client::{Call, Client, Method},
     error::CliError,
     output::Output,
 };

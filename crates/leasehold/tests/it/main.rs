@@ -20,6 +20,7 @@ mod process;
 mod readme;
 mod starting;
 mod terminal;
+mod tls;
 mod tokens;
 mod usage;
 mod verbs;

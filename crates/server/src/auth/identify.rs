@@ -12,13 +12,16 @@ use axum::{
 use super::{CALLER, CallerKind, Identity, caller::Reach, identity::Unknown, passed_on, self_path};
 use crate::{
     app::{App, AppState},
+    connections::Entrance,
     forward::{FORWARDED_BY, admit},
 };
 
 /// Finds out who sent a request, and leads one below `/v1/self` to the tenant that its sender is. It refuses nothing: whether it matters who
 /// sent it is the route's to say.
 pub(crate) async fn identify(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
-    let mut identity = if let Some(identity) = of_peer(&app, request.headers_mut()) {
+    // A request whose entrance is not known is nobody's but a client's.
+    let entrance = request.extensions().get().copied().unwrap_or(Entrance::Clients);
+    let mut identity = if let Some(identity) = of_peer(&app, entrance, request.headers_mut()) {
         identity
     } else {
         let who = app.knowledge.caller_of(request.headers(), app.clock.wall());
@@ -42,8 +45,8 @@ pub(crate) async fn identify(State(app): State<AppState>, mut request: Request, 
 }
 
 /// The identity of a request that says that a replica forwarded it.
-fn of_peer(app: &App, headers: &mut HeaderMap) -> Option<Identity> {
-    let who = match admit(app, headers) {
+fn of_peer(app: &App, entrance: Entrance, headers: &mut HeaderMap) -> Option<Identity> {
+    let who = match admit(app, entrance, headers) {
         Ok(false) => return None,
         Ok(true) => headers
             .get(FORWARDED_BY)

@@ -59,13 +59,17 @@ impl Config {
         {
             return refuse("endpoint", format!("`{endpoint}` does not begin with http:// or https://"));
         }
-        if self.peers.secrets()?.is_some()
-            && let Some(endpoint) = self.endpoint.as_ref().filter(|endpoint| !endpoint.starts_with("http://"))
+        self.tls.files()?;
+        self.peers.check(self.listen_addr())?;
+        self.peers.secrets()?;
+        if self.tls.is_on()
+            && let Some(endpoint) =
+                self.endpoint.as_ref().filter(|endpoint| !endpoint.starts_with("https://"))
         {
             return refuse(
                 "endpoint",
                 format!(
-                    "`{endpoint}`: with `peers.secret_file` the others forward to it, and a replica answers plain HTTP"
+                    "`{endpoint}` does not begin with https://, and with `[tls]` this replica answers nothing else"
                 ),
             );
         }

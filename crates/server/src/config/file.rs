@@ -9,7 +9,10 @@ use std::{
 use leasehold_types::ReplicaId;
 use serde::Deserialize;
 
-use super::{AuthSettings, AzureSettings, LimitSettings, PeerSettings, PlacementSettings, PostgresSettings};
+use super::{
+    AuthSettings, AzureSettings, LimitSettings, PeerSettings, PlacementSettings, PostgresSettings,
+    TlsSettings,
+};
 
 /// The port that is tried first where nobody named one.
 pub(crate) const PORT_DEFAULT: u16 = 7400;
@@ -20,7 +23,8 @@ pub(crate) const PORT_DEFAULT: u16 = 7400;
 pub struct Config {
     /// Where to listen. `None`: 127.0.0.1:7400, or, in development only, the next port that is free.
     pub listen: Option<SocketAddr>,
-    /// Where other replicas and clients reach this one. `None`: `http://` and the address it listens on.
+    /// Where other replicas and clients reach this one. `None`: `http://`, or `https://` with `[tls]`, and the address it
+    /// listens on, of `peers.listen` where that is set.
     pub endpoint: Option<String>,
     /// The directory of what this machine keeps: the local ledgers of each replica, and, on the embedded pair, leases and store.
     pub data_dir: PathBuf,
@@ -47,6 +51,8 @@ pub struct Config {
     /// The file with the key (64 hexadecimal digits) by which tenant ids are derived. `None`, on the embedded pair: `derivation.key`
     /// in the data directory, made at the first start.
     pub derivation_key_file: Option<PathBuf>,
+    /// How the listener is known.
+    pub tls: TlsSettings,
     /// Leases in Postgres: half of the cloud pair.
     pub postgres: Option<PostgresSettings>,
     /// Images in Azure Blob: the other half.
@@ -84,6 +90,7 @@ impl Default for Config {
             grace_period: Duration::from_secs(60),
             idle_after: None,
             derivation_key_file: None,
+            tls: TlsSettings::default(),
             postgres: None,
             azure: None,
             snapshot: SnapshotSettings::default(),

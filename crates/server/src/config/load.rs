@@ -15,7 +15,14 @@ use super::{
 use crate::ConfigError;
 
 /// Variables with our prefix that are the command line's and no keys.
-const NOT_KEYS: &[&str] = &["LEASEHOLD_CONFIG", "LEASEHOLD_URL", "LEASEHOLD_DEV", "LEASEHOLD_TOKEN_FILE"];
+const NOT_KEYS: &[&str] = &[
+    "LEASEHOLD_CONFIG",
+    "LEASEHOLD_URL",
+    "LEASEHOLD_DEV",
+    "LEASEHOLD_TOKEN_FILE",
+    "LEASEHOLD_CA_FILE",
+    "LEASEHOLD_OPERATOR",
+];
 /// What the suites' own servers are found by, so that a shell beside them can run the binary too. No key begins like this.
 const OF_SUITES: &str = "LEASEHOLD_TEST_";
 

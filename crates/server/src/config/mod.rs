@@ -15,6 +15,7 @@ mod postgres;
 mod secret;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub use auth::{AuthMode, AuthSettings};
 pub use azure::{AzureIdentity, AzureSettings};
@@ -28,3 +29,4 @@ pub use peers::PeerSettings;
 pub use placement::PlacementSettings;
 pub use postgres::PostgresSettings;
 pub use secret::SecretText;
+pub use tls::TlsSettings;

@@ -72,8 +72,8 @@ fn file(dir: &TempDir, name: &str, text: &str) -> String {
 fn a_value(key: &str) -> &'static str {
     match key {
         "listen" => "127.0.0.1:7401",
-        "endpoint" => "http://a.example:7400",
-        "data_dir" | "derivation_key_file" => "/data",
+        "endpoint" => "https://a.example:7400",
+        "data_dir" | "derivation_key_file" | "tls.cert_file" | "tls.key_file" | "peers.ca_file" => "/data",
         "replica" => "a",
         "ttl" => "20s",
         "auth.mode" => "none-acknowledged",
@@ -104,8 +104,9 @@ fn a_value(key: &str) -> &'static str {
 const ISSUERS: &str = r#"[{"issuer":"https://id.example/","audience":"l","keys_url":"https://id.example/k","organization":"acme"}]"#;
 
 /// Keys that stand for others, or go with other ways in.
-const OTHER_WAYS: [&str; 12] = [
+const OTHER_WAYS: [&str; 13] = [
     "peers.secret_file",
+    "peers.listen",
     "postgres.url_file",
     "postgres.sslrootcert",
     "azure.connection_string",
@@ -139,7 +140,7 @@ fn every_key_can_be_set_by_the_environment_and_by_the_file() {
     let peers = file(&dir, "peers", "hunter2-hunter2-hunter2\n");
     let scenarios: [&[(&str, &str)]; 9] = [
         &plain,
-        &[("peers.secret_file", &peers)],
+        &[("peers.secret_file", &peers), ("peers.listen", "127.0.0.1:7401")],
         &[("postgres.url_file", &url), CONTAINER, ACCOUNT, ("azure.account_key_file", &key)],
         &[URL, ("postgres.sslmode", "verify-ca"), ("postgres.sslrootcert", &root), CONTAINER, ACCOUNT, KEY],
         &[URL, CONTAINER, ("azure.connection_string", string)],
@@ -180,7 +181,9 @@ fn every_key_can_be_set_by_the_environment_and_by_the_file() {
 
 #[test]
 fn a_key_list_that_misses_a_field_would_be_noticed() {
-    for table in ["postgres", "azure", "snapshot", "limits", "follow", "peers", "placement", "auth", "log"] {
+    for table in
+        ["tls", "postgres", "azure", "snapshot", "limits", "follow", "peers", "placement", "auth", "log"]
+    {
         let error = serde_json::from_str::<Config>(&format!("{{\"{table}\": {{\"?\": 1}}}}"))
             .unwrap_err()
             .to_string();
@@ -210,6 +213,10 @@ fn what_does_not_go_together_names_the_key() {
         ("snapshot.close_concurrency", &[("snapshot.close_concurrency", "0")]),
         ("limits.rows_max", &[("limits.rows_max", "0")]),
         ("endpoint", &[("endpoint", "a.example:1")]),
+        ("endpoint", &[("endpoint", "http://a.example"), ("tls.cert_file", "c"), ("tls.key_file", "k")]),
+        ("peers.listen", &[("peers.listen", "127.0.0.1:7401")]),
+        ("tls.cert_file", &[("tls.cert_file", "c")]),
+        ("tls.key_file", &[("tls.key_file", "k")]),
         ("log.filter", &[("log.filter", "a=b=c")]),
         ("auth.mode", &[("auth.mode", "required"), ("auth.tokens", "false")]),
         ("auth.leeway", &[("auth.leeway", "6m")]),

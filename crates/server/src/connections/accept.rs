@@ -19,6 +19,8 @@ use tower::ServiceExt as _;
 
 use super::{
     counters::Cut,
+    entrance::Entrance,
+    handshake,
     held::Held,
     places::Places,
     pulse::Pulse,
@@ -37,13 +39,14 @@ const EXHAUSTED_WAIT: Duration = Duration::from_secs(1);
 /// them at once.
 pub(crate) async fn serve(
     listener: TcpListener,
+    entrance: Entrance,
     router: Router,
     app: Arc<App>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let limits = &app.config.limits;
     let places = Places::new(limits.connections_max, limits.connections_per_peer_max);
-    let door = Arc::new(Door { router, app: Arc::clone(&app) });
+    let door = Arc::new(Door { router, entrance, app: Arc::clone(&app) });
     let mut connections = JoinSet::new();
     let ends = stopped.clone();
     let stop = async move {
@@ -88,6 +91,7 @@ pub(crate) async fn serve(
 /// What every connection is served with.
 struct Door {
     router: Router,
+    entrance: Entrance,
     app: Arc<App>,
 }
 
@@ -100,7 +104,16 @@ impl Door {
         let stall = self.app.config.limits.stall_time_max;
         let millis = u32::try_from(stall.as_millis()).unwrap_or(u32::MAX);
         let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, millis);
-        self.converse(stream, peer, stopped).await;
+        let Some(tls) = &self.app.tls else { return self.converse(stream, peer, stopped).await };
+        let mut ends = stopped.clone();
+        let agreed = tokio::select! {
+            agreed = handshake::agree(tls.acceptor(), stream, peer, &self.app) => agreed,
+            // Nothing was asked yet. An end that was dropped says the same.
+            _ = ends.wait_for(|stopped| *stopped) => return,
+        };
+        if let Some(stream) = agreed {
+            self.converse(stream, peer, stopped).await;
+        }
     }
 
     /// Answers the requests that come over whatever carries their bytes.
@@ -122,10 +135,11 @@ impl Door {
         let of_requests = Arc::clone(&pulse);
         let service = service_fn(move |request: Request<Incoming>| {
             let beat = of_requests.begin();
-            let router = self.router.clone();
+            let (router, entrance) = (self.router.clone(), self.entrance);
             async move {
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(ConnectInfo(peer));
+                request.extensions_mut().insert(entrance);
                 let answered = router.oneshot(request).await;
                 answered.map(|response| response.map(|body| Held::new(body, beat)))
             }

@@ -18,6 +18,8 @@ struct ReasonLabel {
 pub(super) enum Cut {
     /// Its peer had too many.
     Crowded,
+    /// TLS was not agreed upon in time.
+    Handshake,
     /// The head of a request did not arrive in time.
     Head,
     /// Nobody took what was answered.
@@ -25,11 +27,12 @@ pub(super) enum Cut {
 }
 
 impl Cut {
-    const ALL: [Self; 3] = [Self::Crowded, Self::Head, Self::Stalled];
+    const ALL: [Self; 4] = [Self::Crowded, Self::Handshake, Self::Head, Self::Stalled];
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Crowded => "crowded",
+            Self::Handshake => "handshake",
             Self::Head => "head",
             Self::Stalled => "stalled",
         }
@@ -49,7 +52,7 @@ impl ConnectionCounters {
         registry.register("connections_open", "Open connections", self.open.clone());
         registry.register(
             "connections_cut",
-            "Connections that this replica ended: their peer had too many, a request's head was late, an answer was not taken",
+            "Connections that this replica ended: their peer had too many, a handshake or a request's head was late, an answer was not taken",
             self.cut.clone(),
         );
         for cut in Cut::ALL {

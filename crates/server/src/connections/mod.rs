@@ -6,6 +6,8 @@
 mod accept;
 mod alarm;
 mod counters;
+mod entrance;
+mod handshake;
 mod held;
 mod places;
 mod pulse;
@@ -13,4 +15,5 @@ mod watched;
 
 pub(crate) use accept::serve;
 pub(crate) use counters::ConnectionCounters;
+pub(crate) use entrance::Entrance;
 pub(crate) use places::network_of;

@@ -43,7 +43,8 @@ impl Forwarding {
         *request.uri_mut() = there;
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = headers;
-        self.http.request(request).await.map_err(|error| {
+        self.way.http().request(request).await.map_err(|error| {
+            self.way.note(endpoint, &error);
             let said = chain_of(&error);
             if error.is_connect() { AskError::NotSent(said) } else { AskError::Lost(said) }
         })

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     app::{App, AppState},
     auth::Identity,
+    connections::Entrance,
     placement::OPEN_TENANTS,
     problem::Problem,
 };
@@ -39,25 +40,31 @@ pub(crate) async fn forward(State(app): State<AppState>, request: Request, next:
     }
 }
 
-/// Whether another replica sent this; the mark without a secret of the fleet is refused, and goes no further.
-pub(crate) fn admit(app: &App, headers: &mut HeaderMap) -> Result<bool, Problem> {
+/// Whether another replica sent this; the mark without a secret of the fleet is refused, and goes no further. Where replicas have an entrance of
+/// their own, so is a mark that comes by the clients' whatever it shows, and whatever comes by theirs without one.
+pub(crate) fn admit(app: &App, entrance: Entrance, headers: &mut HeaderMap) -> Result<bool, Problem> {
     let shown: Vec<HeaderValue> = headers.get_all(PEER_SECRET).iter().cloned().collect();
     let is_marked = headers.contains_key(FORWARDED_BY);
     headers.remove(PEER_SECRET);
-    if shown.is_empty() && !is_marked {
+    if shown.is_empty() && !is_marked && entrance != Entrance::Replicas {
         return Ok(false);
     }
     let accepted = match (&app.forwarding, &shown[..]) {
         (Some(forwarding), [one]) => forwarding.secrets.accepts(one.as_bytes()),
         _ => false,
     };
-    if accepted && is_marked {
+    if accepted && is_marked && entrance != Entrance::Clients {
         return Ok(true);
     }
     // Not by whom: that is what whoever sent it says. A replica with another secret is told, and says so in its own log.
-    tracing::warn!("a request was marked as forwarded and did not show the fleet's secret");
+    let detail = match entrance {
+        Entrance::Shared => "only a replica of this fleet forwards requests",
+        Entrance::Clients => "this address is for clients: replicas have one of their own",
+        Entrance::Replicas => "this address is for the replicas of this fleet",
+    };
+    tracing::warn!(?entrance, "a request was refused that is no replica's, or came where replicas do not");
     app.metrics.forward.peers_refused.inc();
-    Err(Problem::new(ErrorCode::PeerRefused, "only a replica of this fleet forwards requests"))
+    Err(Problem::new(ErrorCode::PeerRefused, detail))
 }
 
 /// The tenant of the route, if it is one about a tenant.

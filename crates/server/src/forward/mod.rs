@@ -20,6 +20,7 @@ mod relay;
 mod secret;
 mod verdict;
 mod vigil;
+mod way;
 mod whereabouts;
 
 pub(crate) use attempt::AskError;

@@ -15,14 +15,14 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Whether requests can be forwarded to it: replicas answer plain HTTP.
+    /// Whether requests can be forwarded to it.
     pub(crate) fn is_reachable(&self) -> bool {
         Self::can_be_reached(&self.endpoint)
     }
 
     /// The same of an address.
     pub(crate) fn can_be_reached(endpoint: &str) -> bool {
-        endpoint.starts_with("http://")
+        endpoint.starts_with("http://") || endpoint.starts_with("https://")
     }
 
     /// Whether it was chosen to open the tenant, and nobody is known to hold it.

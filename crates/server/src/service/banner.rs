@@ -10,7 +10,7 @@ use crate::{AuthMode, Config};
 /// commands to try.
 #[must_use]
 pub fn banner(config: &Config, replica: &ReplicaId, addr: SocketAddr) -> String {
-    let url = format!("http://{addr}");
+    let url = format!("{}://{addr}", config.tls.scheme());
     let data_dir = config.data_dir.display();
     let access = match config.auth.mode {
         AuthMode::Required => "by a token on each request (`leasehold token create`)",

@@ -144,7 +144,14 @@ impl Service {
         let told = (Arc::clone(&metrics), Arc::clone(&departures));
         let options = router_options(&config, node_dir, replica.clone(), told);
         let router = Router::new(options, backends)?;
-        let forwarding = Forwarding::new(&config, &replica)?;
+        let forwarding = Forwarding::new(&config, &replica, &edges.clock, &edges.timer)?;
+        let tls = config.tls.listener()?;
+        if let Some(tls) = &tls {
+            metrics.tls.ends(tls.not_after());
+        }
+        if let Some(said) = config.warning_of_tokens_in_clear() {
+            tracing::warn!("{said}");
+        }
         let slack = config.placement.slack()?;
         let limits = &config.limits;
         let app = App {
@@ -175,6 +182,7 @@ impl Service {
                 config.follow.followers_per_tenant_max,
             ),
             parked: Semaphore::new(limits.parked_max.min(Semaphore::MAX_PERMITS)),
+            tls,
             forwarding,
             survey: Survey::default(),
             slack,

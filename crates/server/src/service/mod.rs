@@ -12,6 +12,6 @@ mod node;
 mod run;
 
 pub use banner::banner;
-pub use bind::bind;
+pub use bind::{Listeners, bind};
 pub use build::{Edges, Service, Stores};
 pub use run::Shutdown;

@@ -1,6 +1,6 @@
 //! Serving, from the first announcement to the last handoff.
 
-use std::{convert::Infallible, future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use leasehold_types::LeaseKey;
 use tokio::{
@@ -12,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     Service,
     announcer::{announce_first, keep_announcing},
+    bind::{Listeners, bind_for_peers},
     going::Going,
 };
 use crate::{
@@ -19,12 +20,13 @@ use crate::{
     api::service_of,
     app::{App, AppState},
     auth::{keep_keys, keep_tokens},
-    connections,
+    connections::{self, Entrance},
     forward::Ending,
     panics::lasting,
     placement::keep_balanced,
     routes::fleet::drain_all,
     stage::Stage,
+    tls::keep_tls,
 };
 
 /// How a run is told to end.
@@ -44,30 +46,35 @@ const ABANDON_MAX: Duration = Duration::from_secs(5);
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 impl Service {
-    /// Serves on `listener` until `shutdown` says otherwise (its other end closing says nothing), then hands off and ends.
+    /// Serves on `listeners` until `shutdown` says otherwise (its other end closing says nothing), then hands off and ends.
     ///
     /// `Ok` means that everything that was acknowledged is in the store. The error of a replica that went names each tenant of
     /// which that is not so.
     pub async fn run(
         self,
-        listener: TcpListener,
+        listeners: impl Into<Listeners>,
         mut shutdown: mpsc::Receiver<Shutdown>,
     ) -> Result<(), ServeError> {
         let Self { mut app, lock } = self;
-        let listen = app.config.listen_addr();
-        let addr = listener.local_addr().map_err(|source| StartError::Listen { listen, source })?;
+        let Listeners { clients, peers } = listeners.into();
+        let peers = match peers {
+            None => bind_for_peers(&app.config).await?,
+            // One that nobody configured would be a way around what is asked of clients.
+            Some(peers) => app.config.peers.listen.map(|_| peers),
+        };
+        // What the others are told is where they are listened to.
+        let (listen, told) = match (&peers, app.config.peers.listen) {
+            (Some(peers), Some(listen)) => (listen, peers),
+            _ => (app.config.listen_addr(), &clients),
+        };
+        let addr = told.local_addr().map_err(|source| StartError::Listen { listen, source })?;
         if app.config.endpoint.is_none() {
-            app.endpoint = endpoint_of(addr);
+            app.endpoint = format!("{}://{addr}", app.config.tls.scheme());
         }
         let app = Arc::new(app);
         // From here on it answers: who asks too early is told so, or waits (starting.rs).
         let (stop, stopped) = watch::channel(false);
-        let mut server = tokio::spawn(connections::serve(
-            listener,
-            service_of(Arc::clone(&app)),
-            Arc::clone(&app),
-            stopped,
-        ));
+        let mut server = tokio::spawn(serve(clients, peers, Arc::clone(&app), stopped));
         tokio::select! {
             announced = announce_first(&app) => {
                 announced.inspect_err(|_| server.abort())?;
@@ -80,6 +87,7 @@ impl Service {
         }
         let _keys = kept(&app, "reading the issuers' keys", keep_keys);
         let _tokens = kept(&app, "reading the tokens", keep_tokens);
+        let _tls = kept(&app, "reading the certificates", keep_tls);
         app.router.spawn_housekeeping();
         app.stage.advance(Stage::Serving);
         tracing::info!(replica = %app.replica, endpoint = %app.endpoint, "serving");
@@ -121,6 +129,25 @@ impl Service {
             (Some(report), _) => Err(report.into()),
             (None, Some(taken)) => Err(taken.into()),
             (None, None) => Ok(()),
+        }
+    }
+}
+
+/// Serves by each listener, open to whose it is, until all of them are told to stop.
+async fn serve(
+    clients: TcpListener,
+    peers: Option<TcpListener>,
+    app: AppState,
+    stopped: watch::Receiver<bool>,
+) {
+    let router = service_of(Arc::clone(&app));
+    let by = |listener, entrance| {
+        connections::serve(listener, entrance, router.clone(), Arc::clone(&app), stopped.clone())
+    };
+    match peers {
+        None => by(clients, Entrance::Shared).await,
+        Some(peers) => {
+            tokio::join!(by(clients, Entrance::Clients), by(peers, Entrance::Replicas));
         }
     }
 }
@@ -199,9 +226,4 @@ async fn next(shutdown: &mut mpsc::Receiver<Shutdown>) -> Shutdown {
         Some(told) => told,
         None => std::future::pending().await,
     }
-}
-
-/// Where clients on the same machine, or the same network, reach `addr`.
-fn endpoint_of(addr: SocketAddr) -> String {
-    format!("http://{addr}")
 }

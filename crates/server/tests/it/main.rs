@@ -20,5 +20,6 @@ mod served;
 mod slow_clients;
 mod sql;
 mod starting;
+mod tls;
 mod transfer;
 mod watching;

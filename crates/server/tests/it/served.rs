@@ -1,23 +1,32 @@
 //! A replica on a loopback port of its own, and the few things that every test asks it.
 
-use std::{path::Path, time::Duration};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
-use leasehold_server::{Config, Edges, ServeError, Service, Shutdown, Stores};
+use leasehold_server::{Config, Edges, Listeners, ServeError, Service, Shutdown, Stores};
 use leasehold_tenure::Router;
 use reqwest::{Method, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 
+use crate::tls::relay::Relay;
+
 /// A replica that serves.
 pub(crate) struct Served {
+    /// Where this client asks it: a relay, where it speaks TLS.
     pub(crate) url: String,
+    /// What it announces where nobody says otherwise.
+    pub(crate) endpoint: String,
+    pub(crate) address: SocketAddr,
+    /// Where replicas reach it: there too, or at an address of their own.
+    pub(crate) peers_address: SocketAddr,
     pub(crate) router: Router,
     shutdown: mpsc::Sender<Shutdown>,
     run: JoinHandle<Result<(), ServeError>>,
     client: reqwest::Client,
     /// The data directory, where this replica is the only one on it.
     _dir: Option<TempDir>,
+    _relay: Option<Relay>,
 }
 
 /// An answer, read to its end.
@@ -93,20 +102,72 @@ impl Served {
 
     /// The same on this listener.
     pub(crate) async fn start_at(listener: TcpListener, config: Config, stores: Stores) -> Self {
-        let served = Self::begin_at(listener, config, stores).await;
+        Self::start_by(listener, config, Edges::system(), stores).await
+    }
+
+    /// The same with these edges.
+    pub(crate) async fn start_by(
+        listener: TcpListener,
+        config: Config,
+        edges: Edges,
+        stores: Stores,
+    ) -> Self {
+        let trusts = config.peers.ca_file.clone().unwrap_or_default();
+        Self::start_trusting(&trusts, listener, config, edges, stores).await
+    }
+
+    /// The same, known by the authorities of a file where it speaks TLS.
+    pub(crate) async fn start_trusting(
+        trusts: &Path,
+        listener: TcpListener,
+        config: Config,
+        edges: Edges,
+        stores: Stores,
+    ) -> Self {
+        let served = Box::pin(Self::begin(trusts, listener, config, edges, stores)).await;
         served.until_ready().await;
         served
     }
 
     /// The same without waiting until it is ready.
     pub(crate) async fn begin_at(listener: TcpListener, config: Config, stores: Stores) -> Self {
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let service = Service::build_with(config, Edges::system(), stores).await.unwrap();
+        let trusts = config.peers.ca_file.clone().unwrap_or_default();
+        Box::pin(Self::begin(&trusts, listener, config, Edges::system(), stores)).await
+    }
+
+    async fn begin(
+        trusts: &Path,
+        listener: TcpListener,
+        config: Config,
+        edges: Edges,
+        stores: Stores,
+    ) -> Self {
+        let address = listener.local_addr().unwrap();
+        let peers = match config.peers.listen {
+            Some(listen) => Some(TcpListener::bind(listen).await.unwrap()),
+            None => None,
+        };
+        let peers_address = peers.as_ref().map_or(address, |peers| peers.local_addr().unwrap());
+        let endpoint = format!("{}://{peers_address}", config.tls.scheme());
+        let relay = if config.tls.is_on() { Some(Relay::to(address, trusts).await) } else { None };
+        let url = relay.as_ref().map_or_else(|| format!("http://{address}"), |relay| relay.url.clone());
+        let service = Box::pin(Service::build_with(config, edges, stores)).await.unwrap();
         let router = service.router().clone();
         let (shutdown, told) = mpsc::channel(4);
-        let run = tokio::spawn(service.run(listener, told));
+        let run = tokio::spawn(service.run(Listeners { clients: listener, peers }, told));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { url, router, shutdown, run, client, _dir: None }
+        Self {
+            url,
+            endpoint,
+            address,
+            peers_address,
+            router,
+            shutdown,
+            run,
+            client,
+            _dir: None,
+            _relay: relay,
+        }
     }
 
     async fn until_ready(&self) {

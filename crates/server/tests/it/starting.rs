@@ -148,10 +148,10 @@ async fn the_memory_of_sql_is_bounded_before_anything_is_served() {
 async fn a_named_port_is_not_exchanged_for_another() {
     let dir = tempfile::tempdir().unwrap();
     let first = bind(&config_in(dir.path())).await.unwrap();
-    let taken = Config { listen: Some(first.local_addr().unwrap()), ..config_in(dir.path()) };
+    let taken = Config { listen: Some(first.clients.local_addr().unwrap()), ..config_in(dir.path()) };
     assert!(matches!(bind(&taken).await, Err(StartError::Listen { .. })));
     // Nobody named one: whichever is free from the default on, for both.
     let unnamed = Config { listen: None, ..config_in(dir.path()) };
     let (one, other) = (bind(&unnamed).await.unwrap(), bind(&unnamed).await.unwrap());
-    assert_ne!(one.local_addr().unwrap(), other.local_addr().unwrap());
+    assert_ne!(one.clients.local_addr().unwrap(), other.clients.local_addr().unwrap());
 }

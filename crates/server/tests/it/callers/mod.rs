@@ -1,7 +1,7 @@
 //! Who may call, and what they reach, over a socket and on both pairs.
 
 mod fleet;
-mod known;
+pub(crate) mod known;
 mod matrix;
 mod people;
 mod tokens;

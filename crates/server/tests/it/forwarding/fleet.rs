@@ -10,7 +10,10 @@ use leasehold_types::{LeaseKey, ReplicaId};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::served::{Served, config_in};
+use crate::{
+    served::{Served, config_in},
+    tls::authority::Authority,
+};
 
 pub(crate) const SECRET: &str = "the-secret-of-this-fleet";
 
@@ -20,6 +23,8 @@ pub(crate) struct Fleet {
     pub(crate) stores: Stores,
     edges: Edges,
     is_placed: bool,
+    authority: Option<Authority>,
+    is_apart: bool,
 }
 
 impl Fleet {
@@ -39,7 +44,7 @@ impl Fleet {
 
     fn on(dir: TempDir, stores: Stores) -> Self {
         let edges = Edges::system();
-        let fleet = Self { dir, stores, edges, is_placed: false };
+        let fleet = Self { dir, stores, edges, is_placed: false, authority: None, is_apart: false };
         fleet.secret_file("peers", SECRET);
         fleet
     }
@@ -55,12 +60,34 @@ impl Fleet {
         let mut config = config_in(self.dir.path());
         config.peers.secret_file = Some(self.dir.path().join("peers"));
         config.placement.enabled = self.is_placed;
+        if self.is_apart {
+            config.peers.listen = Some("127.0.0.1:0".parse().unwrap());
+        }
+        if let Some(authority) = &self.authority {
+            authority.vouch_for(&self.edges.entropy.uuid().to_string(), &mut config);
+        }
         config
     }
 
     /// The same fleet whose tenants open where they belong. The others' open where they are asked for, so that a test says where.
     pub(crate) fn placed(self) -> Self {
         Self { is_placed: true, ..self }
+    }
+
+    /// The same fleet whose replicas speak TLS and know one another by an authority of their own.
+    pub(crate) fn over_tls(self) -> Self {
+        let authority = Some(Authority::in_dir(&self.dir.path().join("pki")));
+        Self { authority, ..self }
+    }
+
+    /// The same fleet whose replicas have ports of their own.
+    pub(crate) fn apart(self) -> Self {
+        Self { is_apart: true, ..self }
+    }
+
+    /// That authority.
+    pub(crate) fn authority(&self) -> &Authority {
+        self.authority.as_ref().unwrap()
     }
 
     pub(crate) async fn start(&self) -> Served {
@@ -70,7 +97,9 @@ impl Fleet {
     pub(crate) async fn start_with(&self, change: impl FnOnce(&mut Config)) -> Served {
         let mut config = self.config();
         change(&mut config);
-        Served::start_on(config, self.stores.clone()).await
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let trusts = self.authority.as_ref().map(Authority::ca_file).unwrap_or_default();
+        Served::start_trusting(&trusts, listener, config, Edges::system(), self.stores.clone()).await
     }
 
     /// A replica whose peers reach it by what `place` makes of its address.

@@ -7,5 +7,6 @@ mod marks;
 mod moving;
 mod pausing;
 mod placing;
+mod ports;
 mod routes;
 mod streams;

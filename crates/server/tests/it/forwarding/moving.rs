@@ -23,7 +23,20 @@ const TENANT: &str = "acme/user-1";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_misses_nothing_and_sees_nothing_twice_when_its_tenant_moves() {
-    let fleet = Fleet::new();
+    follow(Fleet::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_a_follower_misses_nothing_and_sees_nothing_twice_when_its_tenant_moves() {
+    follow(Fleet::new().over_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_on_the_cloud_pair_a_follower_misses_nothing_and_sees_nothing_twice_when_its_tenant_moves() {
+    follow(Fleet::cloud().await.over_tls()).await;
+}
+
+async fn follow(fleet: Fleet) {
     let (a, b, c) = (fleet.start().await, fleet.start().await, fleet.start().await);
     a.append(TENANT, "1").await;
     a.append(TENANT, "2").await;
@@ -83,17 +96,28 @@ async fn what_is_asked_while_a_tenant_is_flushed_elsewhere_waits_for_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_is_handed_to_the_replica_that_is_named() {
-    let fleet = Fleet::new();
+    hand_around(Fleet::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_a_tenant_is_handed_to_the_replica_that_is_named() {
+    hand_around(Fleet::new().over_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_on_the_cloud_pair_a_tenant_is_handed_to_the_replica_that_is_named() {
+    hand_around(Fleet::cloud().await.over_tls()).await;
+}
+
+async fn hand_around(fleet: Fleet) {
     let (a, b, c) = (fleet.start().await, fleet.start().await, fleet.start().await);
     a.append(TENANT, "1").await;
     let handoff = format!("{}/handoff", path_of(TENANT));
     // Asked of the owner, of the one that is to have it, and of one that is neither.
-    for (asked, to, url, epoch) in
-        [(&a, "dev-2", &b.url, 2), (&c, "dev-3", &c.url, 3), (&b, "dev-1", &a.url, 4)]
-    {
+    for (asked, to, taker, epoch) in [(&a, "dev-2", &b, 2), (&c, "dev-3", &c, 3), (&b, "dev-1", &a, 4)] {
         let status = asked.post_json(&handoff, &json!({ "to": to })).await.ok(200);
         assert_eq!((&status["state"], &status["owner"]), (&json!("open"), &json!(to)), "{status}");
-        assert_eq!((&status["endpoint"], &status["epoch"]), (&json!(url), &json!(epoch)));
+        assert_eq!((&status["endpoint"], &status["epoch"]), (&json!(taker.endpoint), &json!(epoch)));
     }
     for replica in [&a, &b, &c] {
         assert_eq!(
@@ -183,6 +207,26 @@ async fn replicas_go_and_come_under_load_and_no_client_sees_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_go_and_come_on_the_cloud_pair_and_no_client_sees_it() {
     roll(Fleet::cloud().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_replicas_go_and_come_under_load_and_no_client_sees_it() {
+    roll(Fleet::new().over_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_replicas_go_and_come_on_the_cloud_pair_and_no_client_sees_it() {
+    roll(Fleet::cloud().await.over_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_with_ports_of_their_own_go_and_come_under_load_and_no_client_sees_it() {
+    roll(Fleet::new().apart()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_replicas_with_ports_of_their_own_go_and_come_on_the_cloud_pair_and_no_client_sees_it() {
+    roll(Fleet::cloud().await.over_tls().apart()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

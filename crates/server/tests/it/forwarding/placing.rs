@@ -46,6 +46,29 @@ macro_rules! on_each_pair {
     };
 }
 
+/// Those that open and move tenants, over TLS.
+macro_rules! over_tls_on_each_pair {
+    ($($scenario:ident),* $(,)?) => {
+        mod over_tls {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $scenario() {
+                super::$scenario(super::Fleet::new().over_tls().placed()).await;
+            })*
+        }
+        mod over_tls_on_the_cloud_pair {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $scenario() {
+                super::$scenario(super::Fleet::cloud().await.over_tls().placed()).await;
+            })*
+        }
+    };
+}
+
+over_tls_on_each_pair!(
+    a_tenant_opens_at_the_same_place_wherever_it_is_asked_for,
+    what_leaves_is_open_elsewhere_before_anybody_asks,
+);
+
 on_each_pair!(
     a_tenant_opens_at_the_same_place_wherever_it_is_asked_for,
     what_is_not_there_goes_nowhere,

@@ -114,7 +114,20 @@ async fn an_import_passes_no_faster_than_its_owner_takes_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ledger_goes_out_and_in_through_other_replicas() {
-    let fleet = Fleet::new();
+    pass_a_ledger(Fleet::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_a_ledger_goes_out_and_in_through_other_replicas() {
+    pass_a_ledger(Fleet::new().over_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_on_the_cloud_pair_a_ledger_goes_out_and_in_through_other_replicas() {
+    pass_a_ledger(Fleet::cloud().await.over_tls()).await;
+}
+
+async fn pass_a_ledger(fleet: Fleet) {
     let (one, two) =
         (fleet.start().await, fleet.start_with(|config| config.limits.body_bytes_max = 256 * 1024).await);
     one.append("acme/from", "a").await;
@@ -148,7 +161,20 @@ fn base64_of(bytes: &[u8]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_is_told_when_the_replica_that_forwards_it_goes() {
-    let fleet = Fleet::new();
+    end_a_stream(Fleet::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_a_stream_is_told_when_the_replica_that_forwards_it_goes() {
+    end_a_stream(Fleet::new().over_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_on_the_cloud_pair_a_stream_is_told_when_the_replica_that_forwards_it_goes() {
+    end_a_stream(Fleet::cloud().await.over_tls()).await;
+}
+
+async fn end_a_stream(fleet: Fleet) {
     let (owner, other) = (fleet.start().await, fleet.start().await);
     owner.append(TENANT, "a").await;
     let mut stream = Followed::open(&other, "", None).await;

@@ -1,141 +1,45 @@
-//! Asking replicas over HTTP.
+//! One replica that is asked, and where it sends one.
 
-use std::{fmt, path::Path, str::FromStr, time::Duration};
+use std::{path::Path, time::Duration};
 
-use leasehold_types::{Epoch, ErrorCode, LeaseKey, OrgSlug};
-use reqwest::{
-    Method, Response, StatusCode, Url,
-    header::{self, HeaderValue},
-    redirect,
-};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use leasehold_types::ErrorCode;
 use serde_json::Value;
 
+use super::{
+    Call, Endpoint,
+    wire::{Answer, Method, Wire, WireError},
+};
 use crate::{error::CliError, output, problem::Problem};
 
 /// The longest document that is read.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long a connection may take to be made.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
-
-/// Where a replica answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint(Url);
-
-/// A text that is no endpoint.
-#[derive(Debug, thiserror::Error)]
-#[error("an endpoint is a URL such as http://127.0.0.1:7400")]
-pub(crate) struct EndpointError;
-
-impl FromStr for Endpoint {
-    type Err = EndpointError;
-
-    fn from_str(text: &str) -> Result<Self, EndpointError> {
-        let url: Url = text.parse().map_err(|_| EndpointError)?;
-        let is_plain = url.scheme() == "http" && url.query().is_none() && url.fragment().is_none();
-        if is_plain && url.has_host() { Ok(Self(url)) } else { Err(EndpointError) }
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str().trim_end_matches('/'))
-    }
-}
-
-/// What is asked of a replica.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    method: Method,
-    path: Vec<String>,
-    query: Vec<(&'static str, String)>,
-    if_match: Option<Epoch>,
-    json: Option<Value>,
-    follows_state: bool,
-}
-
-impl Call {
-    pub(crate) fn of_tenant(method: Method, key: &LeaseKey) -> Self {
-        let mut call = Self::of_org(method, key.org());
-        call.path.push(key.tenant().to_string());
-        call
-    }
-
-    pub(crate) fn of_org(method: Method, org: &OrgSlug) -> Self {
-        let path = ["v1", "orgs", org.as_str(), "tenants"].map(str::to_owned).to_vec();
-        Self::at(method, path)
-    }
-
-    fn at(method: Method, path: Vec<String>) -> Self {
-        Self { method, path, query: Vec::new(), if_match: None, json: None, follows_state: false }
-    }
-
-    pub(crate) fn verb(mut self, verb: &str) -> Self {
-        self.path.push(verb.to_owned());
-        self
-    }
-
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.query.push((name, value.into()));
-        self
-    }
-
-    pub(crate) fn if_match(mut self, epoch: Option<Epoch>) -> Self {
-        self.if_match = epoch;
-        self
-    }
-
-    /// With this body.
-    pub(crate) fn json(mut self, body: Value) -> Self {
-        self.json = Some(body);
-        self
-    }
-
-    /// Any replica answers this for itself: where it says that another one holds the tenant, that one is to be asked.
-    pub(crate) fn follows_state(mut self) -> Self {
-        self.follows_state = true;
-        self
-    }
-
-    fn url(&self, endpoint: &Endpoint) -> Url {
-        let mut url = endpoint.0.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(&self.path);
-        }
-        if !self.query.is_empty() {
-            url.query_pairs_mut().extend_pairs(&self.query);
-        }
-        url
-    }
-}
 
 /// A replica that is asked, and where it sends one.
 #[derive(Debug)]
 pub(crate) struct Client {
-    http: reqwest::Client,
+    wire: Wire,
     endpoint: Endpoint,
     /// What it is shown, and no other replica: an answer does not say to whom a secret may be told.
     token: Option<HeaderValue>,
 }
 
 impl Client {
-    pub(crate) fn new(endpoint: Endpoint, timeout: Duration) -> Result<Self, CliError> {
-        let http = reqwest::Client::builder()
-            .user_agent(concat!("leasehold/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_MAX.min(timeout))
-            .read_timeout(timeout)
-            // A replica is asked itself, and names another one in an answer of its own.
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .build();
-        match http {
-            Ok(http) => Ok(Self { http, endpoint, token: None }),
-            Err(source) => Err(CliError::Unreachable { endpoint, source }),
-        }
+    /// Known by the authorities of `ca_file`, and of this machine where none is named.
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        timeout: Duration,
+        ca_file: Option<&Path>,
+    ) -> Result<Self, CliError> {
+        Ok(Self { wire: Wire::new(timeout, ca_file)?, endpoint, token: None })
     }
 
-    /// The same, showing the token in this file.
+    /// The same, showing the token in this file. It is shown to nobody who would have to be sent it in clear.
     pub(crate) fn with_token_of(self, file: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = file else { return Ok(self) };
+        if !self.endpoint.keeps_secrets() {
+            return Err(CliError::TokenInClear { endpoint: self.endpoint });
+        }
         let failed = |source| CliError::Local { action: "read", path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(failed)?;
         let token = Some(text.trim()).filter(|token| !token.is_empty());
@@ -147,11 +51,11 @@ impl Client {
 
     /// Whether the replica that was named stands well by `path`, and the word that it has for how it stands.
     pub(crate) async fn health(&self, path: &str) -> Result<(bool, String), CliError> {
-        let call = Call::at(Method::GET, vec![path.to_owned()]);
-        let response = self.http.get(call.url(&self.endpoint)).send().await;
-        let response = response.map_err(unreachable(&self.endpoint))?;
-        let status = response.status();
-        let body = body_of(&self.endpoint, response).await?;
+        let url = Call::at(Method::GET, vec![path.to_owned()]).url(&self.endpoint);
+        let asked = self.wire.ask(Method::GET, &url, HeaderMap::new(), String::new()).await;
+        let answer = asked.map_err(unreachable(&self.endpoint))?;
+        let status = answer.status();
+        let body = body_of(&self.endpoint, answer).await?;
         let health: Option<Value> = serde_json::from_slice(&body).ok();
         match health.as_ref().and_then(|health| health["status"].as_str()) {
             Some(word) if status.is_success() || status == StatusCode::SERVICE_UNAVAILABLE => {
@@ -177,7 +81,7 @@ impl Client {
     }
 
     /// The same for an answer that is no document: its body is the caller's to read, from the replica that is named with it.
-    pub(crate) async fn stream(&self, call: &Call) -> Result<(Endpoint, Response), CliError> {
+    pub(crate) async fn stream(&self, call: &Call) -> Result<(Endpoint, Answer), CliError> {
         let error = match self.send(&self.endpoint, call).await {
             Ok(response) => return Ok((self.endpoint.clone(), response)),
             Err(error) => error,
@@ -230,23 +134,25 @@ impl Client {
     }
 
     /// A success, or the replica's problem.
-    async fn send(&self, endpoint: &Endpoint, call: &Call) -> Result<Response, CliError> {
-        let mut request = self.http.request(call.method.clone(), call.url(endpoint));
+    async fn send(&self, endpoint: &Endpoint, call: &Call) -> Result<Answer, CliError> {
+        let mut headers = HeaderMap::new();
         if let Some(epoch) = call.if_match {
-            request = request.header(header::IF_MATCH, epoch.to_string());
+            headers.insert(header::IF_MATCH, HeaderValue::from(epoch.get()));
         }
         if let Some(token) = &self.token {
-            request = request.header(header::AUTHORIZATION, token.clone());
+            headers.insert(header::AUTHORIZATION, token.clone());
         }
-        if let Some(body) = &call.json {
-            request = request.header(header::CONTENT_TYPE, "application/json").body(body.to_string());
+        if call.json.is_some() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        let response = request.send().await.map_err(unreachable(endpoint))?;
-        let status = response.status();
+        let body = call.json.as_ref().map(ToString::to_string).unwrap_or_default();
+        let asked = self.wire.ask(call.method.clone(), &call.url(endpoint), headers, body).await;
+        let answer = asked.map_err(unreachable(endpoint))?;
+        let status = answer.status();
         if status.is_success() {
-            return Ok(response);
+            return Ok(answer);
         }
-        let body = body_of(endpoint, response).await?;
+        let body = body_of(endpoint, answer).await?;
         Err(match Problem::read(&body) {
             Some(problem) => problem.into(),
             None => not_a_replica(endpoint, format!("it answered {status}")),
@@ -254,9 +160,9 @@ impl Client {
     }
 }
 
-async fn body_of(endpoint: &Endpoint, mut response: Response) -> Result<Vec<u8>, CliError> {
+async fn body_of(endpoint: &Endpoint, mut answer: Answer) -> Result<Vec<u8>, CliError> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(unreachable(endpoint))? {
+    while let Some(piece) = answer.piece().await.map_err(unreachable(endpoint))? {
         if body.len() + piece.len() > BODY_BYTES_MAX {
             return Err(not_a_replica(endpoint, "its answer does not end"));
         }
@@ -266,10 +172,9 @@ async fn body_of(endpoint: &Endpoint, mut response: Response) -> Result<Vec<u8>,
 }
 
 /// The error of a replica that could not be asked, or stopped answering.
-pub(crate) fn unreachable(endpoint: &Endpoint) -> impl FnOnce(reqwest::Error) -> CliError + use<> {
+pub(crate) fn unreachable(endpoint: &Endpoint) -> impl FnOnce(WireError) -> CliError + use<> {
     let endpoint = endpoint.clone();
-    // The address is in ours already.
-    |source| CliError::Unreachable { endpoint, source: source.without_url() }
+    |source| CliError::Unreachable { endpoint, source }
 }
 
 /// The error of something that answers, and not as a replica does.
@@ -285,22 +190,25 @@ mod tests {
 
     fn client() -> Client {
         let endpoint = "http://127.0.0.1:1".parse().unwrap();
-        Client::new(endpoint, Duration::from_secs(1)).unwrap()
+        Client::new(endpoint, Duration::from_secs(1), None).unwrap()
     }
 
     #[test]
-    fn an_endpoint_is_a_plain_http_url() {
-        let endpoint: Endpoint = "http://127.0.0.1:7400/".parse().unwrap();
-        assert_eq!(endpoint.to_string(), "http://127.0.0.1:7400");
-        let call =
-            Call::of_tenant(Method::POST, &"acme/u".parse().unwrap()).verb("snapshot").with("x", "a b");
-        assert_eq!(
-            call.url(&"http://h/base".parse().unwrap()).as_str(),
-            "http://h/base/v1/orgs/acme/tenants/u/snapshot?x=a+b"
-        );
-        for text in ["", "127.0.0.1:7400", "https://h", "ftp://h", "http://h?x", "unix:/x"] {
-            assert!(text.parse::<Endpoint>().is_err(), "{text}");
+    fn a_token_is_shown_to_nobody_in_clear() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "lh_1_2\n").unwrap();
+        let client = |endpoint: &str| {
+            let client = Client::new(endpoint.parse().unwrap(), Duration::from_secs(1), None).unwrap();
+            client.with_token_of(Some(file.path()))
+        };
+        for endpoint in ["https://ledgers.example.com", "http://127.0.0.1:1"] {
+            assert!(client(endpoint).unwrap().token.unwrap().is_sensitive());
         }
+        let refused = client("http://ledgers.example.com").unwrap_err();
+        assert!(
+            refused.to_string().contains("https://") && refused.to_string().contains("--ca-file"),
+            "{refused}"
+        );
     }
 
     #[test]
