@@ -26,6 +26,11 @@ HELD = {
     "account-key": _KEY,
     "sas": f"sv=2022-11-02&sig={PLANTED}",
     "ca.crt": (Path(__file__).parent / "root.pem").read_text(),
+    # Whether they go together is looked at by a replica, and not by who looks at the configuration alone.
+    "tls.crt": (Path(__file__).parent / "root.pem").read_text(),
+    "tls.key": "-----BEGIN PRIVATE KEY-----",
+    "jwks.json": '{"keys":[]}',
+    "shared": PLANTED * 8,
 }
 
 
@@ -70,6 +75,7 @@ def start(release: chart.Release, workload: chart.Object, root: Path, pod: str) 
             for name, text in _project(release, source).items():
                 assert not (directory / name).exists(), f"{name} comes from two sources"
                 # The binary is not told that its root is another one, so its files are not either.
+                (directory / name).parent.mkdir(exist_ok=True)
                 (directory / name).write_text(_moved(text, root))
     environment: dict[str, str] = {}
     for variable in container.get("env", []):

@@ -75,10 +75,11 @@ def test_a_replica_is_told_its_name_and_where_it_is_reached(case: Case, tmp_path
     workload = release.one("StatefulSet")
     pod = f"{workload['metadata']['name']}-0"
     environment = node.start(release, workload, tmp_path, pod).environment
-    (port,) = workload["spec"]["template"]["spec"]["containers"][0]["ports"]
+    port = workload["spec"]["template"]["spec"]["containers"][0]["ports"][-1]
+    scheme = "https" if case.values.get("tls") else "http"
     assert environment["LEASEHOLD_REPLICA"] == pod
     assert re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", pod), "it is a replica id"
-    endpoint = f"http://{pod}.{workload['spec']['serviceName']}.{case.namespace}.svc."
+    endpoint = f"{scheme}://{pod}.{workload['spec']['serviceName']}.{case.namespace}.svc."
     assert environment["LEASEHOLD_ENDPOINT"].startswith(endpoint)
     assert environment["LEASEHOLD_ENDPOINT"].endswith(f":{port['containerPort']}")
 

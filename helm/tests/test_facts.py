@@ -144,12 +144,14 @@ def test_services_pods_and_policies_agree_on_the_port(case: Case) -> None:
     release = case.rendered()
     template = release.one("StatefulSet")["spec"]["template"]
     labels = template["metadata"]["labels"]
-    (port,) = template["spec"]["containers"][0]["ports"]
+    port, *own_ports = template["spec"]["containers"][0]["ports"]
+    peer_port = own_ports[0] if own_ports else port
     services = release.of_kind("Service")
     assert len(services) == 2
     for service in services:
-        (exposed,) = service["spec"]["ports"]
-        assert (exposed["port"], exposed["targetPort"]) == (port["containerPort"], port["name"])
+        exposed = [(each["port"], each["targetPort"]) for each in service["spec"]["ports"]]
+        seen = [port, *own_ports] if service["spec"].get("clusterIP") == "None" else [port]
+        assert exposed == [(each["containerPort"], each["name"]) for each in seen], "no client sees the replicas' own"
         assert service["spec"]["type"] == "ClusterIP"
         assert selects(service["spec"]["selector"], labels)
     (headless,) = [each for each in services if each["spec"].get("clusterIP") == "None"]
@@ -161,11 +163,16 @@ def test_services_pods_and_policies_agree_on_the_port(case: Case) -> None:
     policy = release.one("NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     assert selects(policy["podSelector"]["matchLabels"], labels)
-    (ingress,) = policy["ingress"]
+    ingress, *of_replicas = policy["ingress"]
     assert [each["port"] for each in ingress["ports"]] == [port["containerPort"]]
     own = {"podSelector": policy["podSelector"]}
-    assert own in ingress["from"] and all(ingress["from"]), "no peer is everybody"
-    assert policy["egress"][0] == {"ports": ingress["ports"], "to": [own]}
+    assert all(ingress["from"]), "no peer is everybody"
+    to_replicas = [{"port": peer_port["containerPort"], "protocol": "TCP"}]
+    if own_ports:
+        assert of_replicas == [{"ports": to_replicas, "from": [own]}] and own not in ingress["from"]
+    else:
+        assert own in ingress["from"] and not of_replicas
+    assert policy["egress"][0] == {"ports": to_replicas, "to": [own]}
     reached = {each["port"] for rule in policy["egress"] for each in rule["ports"]}
     assert {53, *values_of(case)["networkPolicy"]["postgres"]["ports"]} < reached
 
@@ -226,7 +233,7 @@ def test_the_migration_comes_before_the_release(case: Case) -> None:
         assert pod["serviceAccountName"] == job["metadata"]["name"]
         sources = pod["volumes"][0]["projected"]["sources"]
         read = {item["path"] for source in sources for kind in source.values() for item in kind["items"]}
-        assert not {"derivation-key", "peer-secret"} & read, "it derives nothing and forwards nothing"
+        assert not {"derivation-key", "peer-secret", "tls.key"} & read, "it derives, forwards and serves nothing"
         assert "leasehold.toml" in read
         serving = release.one("StatefulSet")["spec"]["selector"]["matchLabels"]
         assert not selects(serving, job["spec"]["template"]["metadata"]["labels"]), "no service leads to it"

@@ -100,6 +100,26 @@
 {{- end -}}
 {{- end -}}
 
+{{- define "leasehold.callerChecks" -}}
+{{- $values := .Values -}}
+{{- if and $values.peers.port (not $values.peers.existingSecret) -}}
+{{- fail "peers.port is set, and peers.existingSecret is not: without a secret no replica asks another one" -}}
+{{- end -}}
+{{- if and $values.peers.port (eq (int64 $values.peers.port) (int64 $values.service.port)) -}}
+{{- fail (printf "peers.port (%d) is service.port too: replicas have one of their own, or share that one (0)" (int64 $values.peers.port)) -}}
+{{- end -}}
+{{- $keys := include "leasehold.issuerKeys" . | fromJsonArray -}}
+{{- if and $keys (not $values.issuerKeys.existingSecret) -}}
+{{- fail (printf "issuerKeys.existingSecret is required: config.auth.issuers names its %s" (join ", " $keys)) -}}
+{{- end -}}
+{{- if and $values.issuerKeys.existingSecret (not $keys) -}}
+{{- fail "issuerKeys.existingSecret is set, and no issuer of config.auth.issuers names a file of it" -}}
+{{- end -}}
+{{- if and $values.serviceMonitor.enabled $values.tls.existingSecret (not $values.serviceMonitor.tlsConfig) -}}
+{{- fail "serviceMonitor.tlsConfig is required with tls.existingSecret: say by which authority and name Prometheus knows a replica (ca, serverName)" -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "leasehold.fleetChecks" -}}
 {{- $values := .Values -}}
 {{- $min := include "leasehold.replicasMin" . | int64 -}}
@@ -142,5 +162,6 @@
 {{- end -}}
 {{- include "leasehold.timeChecks" . -}}
 {{- include "leasehold.backendChecks" . -}}
+{{- include "leasehold.callerChecks" . -}}
 {{- include "leasehold.fleetChecks" . -}}
 {{- end -}}

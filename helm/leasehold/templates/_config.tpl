@@ -43,6 +43,66 @@
 {{- end }}
 {{- end -}}
 
+{{- define "leasehold.scheme" -}}
+{{- ternary "https" "http" (not (empty .Values.tls.existingSecret)) -}}
+{{- end -}}
+
+{{- /* Where the other replicas reach this one: the pod's name goes before it. */ -}}
+{{- define "leasehold.peerPort" -}}
+{{- default .Values.service.port .Values.peers.port | int64 -}}
+{{- end -}}
+
+{{- /* The files of issuers' keys that the configuration names. */ -}}
+{{- define "leasehold.issuerKeys" -}}
+{{- $keys := list -}}
+{{- range .Values.config.auth.issuers -}}
+{{- with default .hmac_key_file .keys_file -}}{{- $keys = append $keys (base .) -}}{{- end -}}
+{{- end -}}
+{{- toJson (uniq $keys) -}}
+{{- end -}}
+
+{{- /* What only a replica is given: who callers are, and who it is itself. */ -}}
+{{- define "leasehold.servingSources" -}}
+{{- $values := .Values -}}
+- secret:
+    name: {{ $values.derivationKey.existingSecret }}
+    items:
+      - key: {{ $values.derivationKey.key }}
+        path: derivation-key
+{{- with $values.peers.existingSecret }}
+- secret:
+    name: {{ . }}
+    items:
+      - key: {{ $values.peers.key }}
+        path: peer-secret
+{{- end }}
+{{- with $values.tls.existingSecret }}
+- secret:
+    name: {{ . }}
+    items:
+      - key: {{ $values.tls.certificateKey }}
+        path: tls.crt
+      - key: {{ $values.tls.keyKey }}
+        path: tls.key
+{{- end }}
+{{- with $values.peers.authority.existingSecret }}
+- secret:
+    name: {{ . }}
+    items:
+      - key: {{ $values.peers.authority.key }}
+        path: peers-ca.crt
+{{- end }}
+{{- with include "leasehold.issuerKeys" . | fromJsonArray }}
+- secret:
+    name: {{ $values.issuerKeys.existingSecret }}
+    items:
+      {{- range . }}
+      - key: {{ . }}
+        path: issuers/{{ . }}
+      {{- end }}
+{{- end }}
+{{- end -}}
+
 {{- /* The configuration file: what the values say, and over it what the chart knows by itself. */ -}}
 {{- define "leasehold.toml" -}}
 {{- trim (include "leasehold.tomlText" .) -}}
@@ -63,6 +123,15 @@
 {{- end -}}
 {{- if $values.peers.existingSecret -}}
 {{- $_ := set $config "peers" (set (default dict $config.peers) "secret_file" (include "leasehold.file" "peer-secret")) -}}
+{{- end -}}
+{{- if $values.peers.port -}}
+{{- $_ := set $config "peers" (set (default dict $config.peers) "listen" (printf "%s:%d" $values.service.listenHost (int $values.peers.port))) -}}
+{{- end -}}
+{{- if $values.peers.authority.existingSecret -}}
+{{- $_ := set $config "peers" (set (default dict $config.peers) "ca_file" (include "leasehold.file" "peers-ca.crt")) -}}
+{{- end -}}
+{{- if $values.tls.existingSecret -}}
+{{- $_ := set $config "tls" (dict "cert_file" (include "leasehold.file" "tls.crt") "key_file" (include "leasehold.file" "tls.key")) -}}
 {{- end -}}
 {{- $azure := $config.azure -}}
 {{- $way := $values.azure.wayIn -}}
