@@ -7,6 +7,7 @@ use leasehold_lease::{
     PostgresCommits, PostgresPooling, PostgresRoundTrip, PostgresSchema, PostgresServer, PostgresTls,
     SqliteFile,
 };
+use leasehold_types::Timestamp;
 
 use super::fact::Fact;
 
@@ -34,6 +35,7 @@ pub(super) struct Facts {
     pub(super) backends: Backends,
     pub(super) state_root: StateRoot,
     pub(super) derivation_key: DerivationKeyFacts,
+    pub(super) tls: TlsFacts,
 }
 
 /// Those of the pair of backends.
@@ -173,6 +175,38 @@ pub(super) enum FileSystem {
     Program(&'static str),
     /// Another machine's.
     Network(&'static str),
+}
+
+/// How the listener is known, and how it knows other replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TlsFacts {
+    /// `None`: it speaks plain HTTP.
+    pub(super) listener: Option<ListenerCertificate>,
+    /// The file of the authorities by which other replicas are known, and whether it can be used; `None`: this machine's are.
+    pub(super) authorities: Option<(PathBuf, Fact<()>)>,
+    /// What is wrong with plain HTTP here; `None`: nothing.
+    pub(super) in_clear: Option<String>,
+    /// When it was looked.
+    pub(super) now: Timestamp,
+}
+
+/// The certificate by which the listener is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ListenerCertificate {
+    pub(super) cert_file: PathBuf,
+    pub(super) key_file: PathBuf,
+    /// By which host others reach this replica; `None`: that is not said.
+    pub(super) host: Option<String>,
+    pub(super) pair: Fact<CertificateFacts>,
+}
+
+/// A certificate whose key is the one beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CertificateFacts {
+    pub(super) not_before: Timestamp,
+    pub(super) not_after: Timestamp,
+    /// Whether it is one for that host.
+    pub(super) covers: bool,
 }
 
 /// The key by which tenant ids are derived.

@@ -6,7 +6,7 @@ use leasehold_blob::{AzureOptions, AzureStore, DirectoryStore};
 use leasehold_lease::{HeldOptions, KeeperOptions, PostgresOptions};
 use leasehold_server::{BackendPair, Config, ConfigError, Edges};
 
-use super::{asking::Asking, container, derivation_key, embedded, postgres, probes::Probes, state_root};
+use super::{asking::Asking, container, derivation_key, embedded, postgres, probes::Probes, state_root, tls};
 use crate::{
     descriptors,
     doctor::{
@@ -70,12 +70,14 @@ impl Gathering {
             }
         };
         let derivation_key = derivation_key::gather(asking, config.derivation_key_path(), bound_to).await;
+        let tls = tls::gather(asking, config, edges).await;
         Ok(Facts {
             serving: config.check_serving().into(),
             settings: self.settings()?,
             backends,
             state_root,
             derivation_key,
+            tls,
         })
     }
 

@@ -9,5 +9,6 @@ mod file_system;
 mod postgres;
 mod probes;
 mod state_root;
+mod tls;
 
 pub(super) use all::Gathering;

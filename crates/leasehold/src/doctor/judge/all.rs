@@ -1,6 +1,6 @@
 //! Everything at once.
 
-use super::{container, derivation_key, leases, postgres, probed, process, state_root, times};
+use super::{container, derivation_key, leases, postgres, probed, process, state_root, times, tls};
 use crate::doctor::{
     check::Check,
     fact::Fact,
@@ -24,6 +24,7 @@ pub(crate) fn judge(facts: &Facts, loaded: &str) -> Vec<Finding> {
     let is_cloud = facts.backends.is_cloud();
     findings.extend(state_root::judge(&facts.state_root, &facts.settings, is_cloud));
     findings.push(process::open_files(&facts.settings));
+    findings.extend(tls::judge(&facts.tls));
     findings.extend(derivation_key::judge(&facts.derivation_key, is_cloud));
     findings.extend(times::judge(facts));
     findings.sort_by_key(|finding| finding.check);

@@ -13,5 +13,6 @@ mod process;
 mod samples;
 mod state_root;
 mod times;
+mod tls;
 
 pub(super) use all::{configuration, judge, unloaded, unloaded_configuration};

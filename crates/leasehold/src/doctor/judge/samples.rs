@@ -7,13 +7,14 @@ use leasehold_lease::{
     PostgresCommits, PostgresPooling, PostgresRoundTrip, PostgresSchema, PostgresServer, PostgresTls,
     SqliteFile, TlsMode,
 };
+use leasehold_types::Timestamp;
 
 use crate::doctor::{
     check::Check,
     fact::{Fact, Failure},
     facts::{
-        Backends, Cloud, Container, DerivationKeyFacts, Embedded, Facts, FileSystem, KeyFile, Postgres,
-        Probed, Settings, Space, StateRoot,
+        Backends, CertificateFacts, Cloud, Container, DerivationKeyFacts, Embedded, Facts, FileSystem,
+        KeyFile, ListenerCertificate, Postgres, Probed, Settings, Space, StateRoot, TlsFacts,
     },
     finding::{Finding, Verdict},
 };
@@ -38,6 +39,7 @@ pub(super) fn cloud() -> Facts {
         backends: Backends::Cloud(Box::new(Cloud { postgres: postgres(), container: container() })),
         state_root: state_root(),
         derivation_key: derivation_key(),
+        tls: tls(),
     }
 }
 
@@ -133,6 +135,30 @@ pub(super) fn state_root() -> StateRoot {
         unlinks_open: Fact::Known(()),
         locks: Fact::Known(true),
         syncs: Fact::Known(vec![2 * MILLI; 8]),
+    }
+}
+
+pub(super) fn certificate() -> CertificateFacts {
+    let not_before = Timestamp::from_millis(1_767_225_600_000);
+    CertificateFacts {
+        not_before,
+        not_after: not_before.plus(Duration::from_secs(90 * 86_400)),
+        covers: true,
+    }
+}
+
+pub(super) fn tls() -> TlsFacts {
+    let listener = ListenerCertificate {
+        cert_file: "/tls/tls.crt".into(),
+        key_file: "/tls/tls.key".into(),
+        host: Some("a.example".into()),
+        pair: Fact::Known(certificate()),
+    };
+    TlsFacts {
+        listener: Some(listener),
+        authorities: Some(("/tls/ca.crt".into(), Fact::Known(()))),
+        in_clear: None,
+        now: certificate().not_before.plus(Duration::from_secs(86_400)),
     }
 }
 
