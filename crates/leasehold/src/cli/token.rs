@@ -16,6 +16,9 @@ Examples:
 The token is shown once and stored as a hash. Two of one name are live at the same time at the most: to exchange one, create the next,
 give it to the service, revoke the first by its id. Replicas learn of a change within `auth.refresh_every` (5s).
 
+Who made or revoked which one is logged on the target leasehold_audit, on the standard error stream: --by, LEASEHOLD_OPERATOR, else the
+user of the process. Keep that where it is looked for later.
+
 On Postgres it needs the role that owns the schema, as `leasehold migrate` does:
   LEASEHOLD_POSTGRES__URL_FILE=/run/owner-url leasehold token list --config leasehold.toml";
 
@@ -32,6 +35,9 @@ pub(crate) struct TokenArgs {
         help = "The data directory of replicas that keep their leases in it [default: .leasehold] [env: LEASEHOLD_DATA_DIR]"
     )]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Who is to be written down as whoever makes or revokes a token [default: the user of this process]
+    #[arg(long, value_name = "NAME", env = "LEASEHOLD_OPERATOR", value_parser = operator, global = true)]
+    pub(crate) by: Option<String>,
     #[command(subcommand)]
     pub(crate) verb: TokenVerb,
 }
@@ -69,6 +75,18 @@ pub(crate) struct TokenRevoke {
     pub(crate) which: String,
 }
 
+/// The longest name of an operator.
+const OPERATOR_LEN_MAX: usize = 128;
+
+/// What stands in one line of a log and is no more than a name.
+fn operator(text: &str) -> Result<String, String> {
+    let is_name = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    if is_name && text.chars().count() <= OPERATOR_LEN_MAX {
+        return Ok(text.trim().to_owned());
+    }
+    Err(format!("a name of {OPERATOR_LEN_MAX} characters or fewer, in one line"))
+}
+
 /// The longest that a token may be good for: two years, after which nobody remembers who has it.
 const GOOD_FOR_MAX: Duration = Duration::from_secs(2 * 366 * 24 * 60 * 60);
 
@@ -78,4 +96,17 @@ fn good_for(text: &str) -> Result<Duration, String> {
         return Err("a second at the least, and two years at the most".to_owned());
     }
     Ok(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_is_a_name_in_one_line() {
+        assert_eq!(operator(" ada@example.com "), Ok("ada@example.com".to_owned()));
+        for text in ["", " ", "ada\nforged", "\u{1b}[2J", &"a".repeat(129)] {
+            assert!(operator(text).is_err(), "{text:?}");
+        }
+    }
 }

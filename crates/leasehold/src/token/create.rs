@@ -4,6 +4,7 @@ use leasehold_lease::{NewToken, TokenAdded, TokenStore};
 use leasehold_types::{ApiToken, Entropy, TokenId};
 use serde_json::json;
 
+use super::audit::Operator;
 use crate::{
     cli::TokenCreate,
     error::CliError,
@@ -14,6 +15,7 @@ pub(super) async fn create(
     store: &dyn TokenStore,
     entropy: &Entropy,
     args: TokenCreate,
+    operator: &Operator,
     output: Output,
 ) -> Result<(), CliError> {
     let TokenCreate { name, orgs, scopes, expires_in } = args;
@@ -34,6 +36,7 @@ pub(super) async fn create(
         TokenAdded::NameIsFull => return Err(CliError::TwoTokens { name }),
         TokenAdded::StoreIsFull => return Err(CliError::TooManyTokens),
     };
+    operator.created(token.id(), &name);
     let document = json!({
         "token": token.reveal(), "id": token.id(), "name": name, "organizations": orgs.to_string(),
         "scopes": scopes, "expires_at": expires_at,

@@ -1,5 +1,6 @@
 //! `leasehold token`: which services are known, kept beside the leases.
 
+mod audit;
 mod create;
 mod list;
 mod perform;

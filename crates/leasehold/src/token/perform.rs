@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use leasehold_lease::{PostgresLeaseStore, SqliteLeaseStore, TokenStore};
-use leasehold_server::{BackendPair, Config, Edges, StartError};
+use leasehold_server::{BackendPair, Config, Edges, StartError, init_telemetry};
 
-use super::{create, list, revoke};
+use super::{audit::Operator, create, list, revoke};
 use crate::{
     cli::{TokenArgs, TokenVerb},
     environment,
@@ -16,22 +16,26 @@ use crate::{
 
 pub(crate) async fn perform(args: TokenArgs, output: Output) -> Result<Exit, CliError> {
     let edges = Edges::system();
-    let store = open(args.config.as_deref(), args.data_dir.as_deref(), &edges).await?;
+    let config = Config::load(args.config.as_deref(), environment::variables()).map_err(StartError::from)?;
+    init_telemetry(&config.log).map_err(StartError::from)?;
+    let store = open(config, args.data_dir.as_deref(), &edges).await?;
+    let operator = Operator::of(args.by);
     match args.verb {
-        TokenVerb::Create(args) => create::create(store.as_ref(), &edges.entropy, args, output).await,
+        TokenVerb::Create(args) => {
+            create::create(store.as_ref(), &edges.entropy, args, &operator, output).await
+        }
         TokenVerb::List => list::list(store.as_ref(), output).await,
-        TokenVerb::Revoke(args) => revoke::revoke(store.as_ref(), &args.which, output).await,
+        TokenVerb::Revoke(args) => revoke::revoke(store.as_ref(), &args.which, &operator, output).await,
     }?;
     Ok(Exit::Done)
 }
 
 /// The store in `data_dir`, or else the one that the configuration names.
 async fn open(
-    config: Option<&Path>,
+    mut config: Config,
     data_dir: Option<&Path>,
     edges: &Edges,
 ) -> Result<Arc<dyn TokenStore>, CliError> {
-    let mut config = Config::load(config, environment::variables()).map_err(StartError::from)?;
     if let Some(data_dir) = data_dir {
         config.data_dir = data_dir.to_owned();
         config.postgres = None;

@@ -4,9 +4,15 @@ use leasehold_lease::TokenStore;
 use leasehold_types::TokenId;
 use serde_json::json;
 
+use super::audit::Operator;
 use crate::{error::CliError, output::Output};
 
-pub(super) async fn revoke(store: &dyn TokenStore, which: &str, output: Output) -> Result<(), CliError> {
+pub(super) async fn revoke(
+    store: &dyn TokenStore,
+    which: &str,
+    operator: &Operator,
+    output: Output,
+) -> Result<(), CliError> {
     let ids: Vec<TokenId> = if let Ok(id) = which.parse::<TokenId>() {
         vec![id]
     } else {
@@ -16,6 +22,7 @@ pub(super) async fn revoke(store: &dyn TokenStore, which: &str, output: Output) 
     let mut revoked = Vec::new();
     for id in ids {
         if store.revoke_token(&id).await? {
+            operator.revoked(&id);
             revoked.push(id);
         }
     }

@@ -28,7 +28,7 @@ async fn a_services_life(ground: Ground) {
     assert_eq!(refused.error_code(), "unauthenticated");
 
     let created = ground
-        .verb(["token", "create", "ops", "--orgs", "acme", "--scopes", "read,append,forget"])
+        .verb(["token", "create", "ops", "--orgs", "acme", "--scopes", "read,append,forget", "--by", "ada"])
         .await
         .assert(0);
     let token = created.out.trim().to_owned();
@@ -38,6 +38,12 @@ async fn a_services_life(ground: Ground) {
     );
     let secret = token.rsplit_once('_').unwrap().1.to_owned();
     assert!(!created.err.contains(&secret) && created.err.contains("not shown again"), "{created:?}");
+    let id = token.split('_').nth(1).unwrap().to_owned();
+    let told = |ended: &Ended, parts: &[&str]| {
+        let is_told = |line: &str| line.contains(" audit ") && parts.iter().all(|part| line.contains(part));
+        assert!(ended.err.lines().any(is_told), "{parts:?} in {ended:?}");
+    };
+    told(&created, &["action=\"token_create\"", &format!("token={id}"), "name=ops", "by=\"ada\""]);
     let ops = file("ops.token", &created.out);
     eventually(PATIENCE, "the token is known", async || {
         by(&replica, &ops, &["list", "acme"]).await.code == Some(0)
@@ -80,8 +86,9 @@ async fn a_services_life(ground: Ground) {
     .await;
 
     by(&replica, &ops, &["forget", "acme/u", "--yes"]).await;
-    let id = token.split('_').nth(1).unwrap().to_owned();
-    ground.verb(["token", "revoke", &id]).await.assert(0);
+    let revoked = ground.verb(["token", "revoke", &id]).await.assert(0);
+    let uid = format!("uid {}", rustix::process::getuid().as_raw());
+    told(&revoked, &["action=\"token_revoke\"", &format!("token={id}"), &uid]);
     eventually(PATIENCE, "the first is known no more", async || {
         by(&replica, &ops, &["list", "acme"]).await.code == Some(1)
     })

@@ -1,7 +1,7 @@
 //! Clients that take their time: each is cut when it has had enough of it, and nobody else notices.
 
 mod real_time {
-    use std::time::Duration;
+    use std::{sync::Arc, time::Duration};
 
     use leasehold_server::Config;
     use serde_json::json;
@@ -10,7 +10,13 @@ mod real_time {
         net::{TcpSocket, TcpStream},
     };
 
-    use crate::served::{Served, eventually, path_of, pause, soon};
+    use crate::{
+        served::{Served, eventually, path_of, pause, soon},
+        tls::{
+            authority::Authority,
+            relay::{connect_by, trusting},
+        },
+    };
 
     const TENANT: &str = "acme/user-1";
     /// What a client is given in these tests.
@@ -133,7 +139,31 @@ mod real_time {
     async fn narrow(served: &Served) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
-        socket.connect(served.url.strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap()
+        socket.connect(served.address).await.unwrap()
+    }
+
+    /// The waits stand above the transport: what TLS keeps of an answer is no answer that was taken.
+    #[tokio::test]
+    async fn over_tls_an_answer_that_nobody_takes_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let authority = Authority::in_dir(dir.path());
+        let served = Served::alone_with(|config| {
+            patient(config);
+            config.limits.stall_time_max = SHORT;
+            authority.vouch_for("a", config);
+        })
+        .await;
+        served.append(TENANT, "a").await;
+        let sql = json!({ "sql": "SELECT hex(zeroblob(1900000)) FROM (VALUES (1), (2), (3))" }).to_string();
+        let trusting = Arc::new(trusting(&authority.ca_file()));
+        let mut stream = connect_by(narrow(&served).await, trusting).await.unwrap();
+        let asks = format!(
+            "POST {}/query HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{sql}",
+            path_of(TENANT),
+            sql.len()
+        );
+        stream.write_all(asks.as_bytes()).await.unwrap();
+        eventually("the cut", async || cut(&served, "stalled").await == 1).await;
     }
 
     #[tokio::test]

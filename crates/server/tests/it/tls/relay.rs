@@ -83,6 +83,14 @@ pub(crate) async fn connect(
     address: SocketAddr,
     config: Arc<ClientConfig>,
 ) -> std::io::Result<TlsStream<TcpStream>> {
-    let stream = TcpStream::connect(address).await?;
-    TlsConnector::from(config).connect(ServerName::from(address.ip()), stream).await
+    connect_by(TcpStream::connect(address).await?, config).await
+}
+
+/// The same by a connection that is there.
+pub(crate) async fn connect_by(
+    stream: TcpStream,
+    config: Arc<ClientConfig>,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let name = ServerName::from(stream.peer_addr()?.ip());
+    TlsConnector::from(config).connect(name, stream).await
 }
