@@ -33,8 +33,8 @@ pub fn memory_limit() -> Option<u64> {
 }
 
 /// Bounds what `SQLite` may allocate in this process, in bytes, for all ledgers together and whatever else uses it
-/// here. Past it a statement fails with [`LedgerError::TooLarge`]: one that sorts or gathers without end, which would
-/// else end the process before its own time is over. From three quarters of it on, page caches grow no more, so that
+/// here. Past it a statement fails with [`LedgerError::MemoryShort`]. None takes more than a part of it by itself, by
+/// [`Limits::statement_bytes_max`] and the temporary files that what it sorts goes to. From three quarters of it on, page caches grow no more, so that
 /// many open ledgers leave room for work.
 ///
 /// For the program that serves, once, at its start: the bound is the process's, and can only be lowered afterwards.
@@ -125,7 +125,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     ] {
         connection.set_db_config(config, on)?;
     }
-    connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON")
+    connection.execute_batch("PRAGMA temp_store = FILE; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON")
 }
 
 /// The file is a cache whose authority is elsewhere (contract L2): after a crash of the machine it is not read again,
@@ -169,7 +169,7 @@ fn guard(mut connection: Connection, clock: &Arc<dyn Clock>, limits: &Limits) ->
         connection.set_limit(limit, bound)?;
     }
     functions::bound(&connection, int(limits.value_bytes_max))?;
-    let control = Arc::new(Control::new(Arc::clone(clock)));
+    let control = Arc::new(Control::new(Arc::clone(clock), limits.temp_bytes_max));
     let asked = Arc::clone(&control);
     connection
         .authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| asked.authorize(&context)))?;

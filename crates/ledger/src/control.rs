@@ -4,17 +4,18 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
 
 use leasehold_types::{Clock, Moment, Refusal};
-use rusqlite::hooks::{AuthContext, Authorization};
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
 use crate::{
     Gate,
     authorizer::{Verdict, judge},
+    temporary,
 };
 
 /// One connection's control block, shared with its authorizer and its progress handler, which are installed once.
@@ -28,9 +29,20 @@ pub(crate) struct Control {
     ours: AtomicBool,
     /// Written by the authorizer, taken when the statement was compiled.
     schema_change: AtomicBool,
+    /// How many columns and functions callers' statements named since the last one began to be compiled. Written by the authorizer.
+    terms: AtomicUsize,
+    /// How many the running one may have named.
+    terms_max: AtomicUsize,
+    /// Bytes that one statement may write.
+    written_max: u64,
     /// Written at the beginning and end of each call, read by the progress handler.
     call: Mutex<Call>,
 }
+
+/// How many looks pass between two at what was written: a few milliseconds, since one costs some microseconds.
+const LOOKS_PER_COUNT: u32 = 256;
+/// What may be written before the disk is looked at.
+const WRITTEN_FREE: u64 = 1 << 20;
 
 #[derive(Default)]
 struct Call {
@@ -39,6 +51,10 @@ struct Call {
     stopped: Option<Stop>,
     denied: Option<String>,
     spoiled: Option<&'static str>,
+    /// Looks since the clock was started.
+    looks: u32,
+    /// What this thread had written at the first count.
+    written_before: Option<u64>,
 }
 
 /// Why a running statement was interrupted.
@@ -48,12 +64,21 @@ pub(crate) enum Stop {
     Refused(Refusal),
     /// It ran over its time.
     Timeout,
+    /// It wrote too much into temporary files.
+    Written,
+    /// It wrote into temporary files, and the room that is left is for the ledgers.
+    DiskShort,
+    /// It was compiled again after a change of the schema, and names more than it may.
+    Widened,
 }
 
 impl Control {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>, written_max: u64) -> Self {
         Self {
             clock,
+            terms: AtomicUsize::new(0),
+            terms_max: AtomicUsize::new(usize::MAX),
+            written_max,
             ours: AtomicBool::new(false),
             schema_change: AtomicBool::new(false),
             call: Mutex::default(),
@@ -73,6 +98,23 @@ impl Control {
         call.deadline = Some(deadline);
         call.stopped = None;
         call.denied = None;
+        call.looks = 0;
+        call.written_before = None;
+    }
+
+    /// Counts columns and functions from here.
+    pub(crate) fn begin_terms(&self) {
+        self.terms.store(0, Relaxed);
+    }
+
+    /// How many were named since.
+    pub(crate) fn terms(&self) -> usize {
+        self.terms.load(Relaxed)
+    }
+
+    /// What runs from now on may have named so many.
+    pub(crate) fn allow_terms(&self, terms_max: usize) {
+        self.terms_max.store(terms_max, Relaxed);
     }
 
     /// A statement failed for the caller although `SQLite` kept what it did: the transaction must not be committed.
@@ -111,6 +153,9 @@ impl Control {
         if self.ours.load(Relaxed) {
             return Authorization::Allow;
         }
+        if matches!(context.action, AuthAction::Read { .. } | AuthAction::Function { .. }) {
+            self.terms.fetch_add(1, Relaxed);
+        }
         match judge(context) {
             Verdict::Allow => Authorization::Allow,
             Verdict::AllowSchemaChange => {
@@ -134,10 +179,30 @@ impl Control {
         };
         let late = || call.deadline.is_some_and(|deadline| self.clock.now() > deadline);
         let stop = stop.or_else(|| late().then_some(Stop::Timeout));
+        let stop = stop.or_else(|| self.writes_too_much(&mut call));
+        let widened = || self.terms() > self.terms_max.load(Relaxed);
+        let stop = stop.or_else(|| widened().then_some(Stop::Widened));
         if stop.is_some() {
             call.stopped = stop;
         }
         stop.is_some()
+    }
+
+    /// What is written is counted from the first count on: a statement of a few milliseconds costs nothing.
+    fn writes_too_much(&self, call: &mut Call) -> Option<Stop> {
+        call.looks = call.looks.wrapping_add(1);
+        if !call.looks.is_multiple_of(LOOKS_PER_COUNT) {
+            return None;
+        }
+        let now = temporary::written_by_this_thread()?;
+        let written = now.saturating_sub(*call.written_before.get_or_insert(now));
+        if written > self.written_max {
+            Some(Stop::Written)
+        } else if written > WRITTEN_FREE && temporary::is_disk_short() {
+            Some(Stop::DiskShort)
+        } else {
+            None
+        }
     }
 
     fn call(&self) -> MutexGuard<'_, Call> {

@@ -25,6 +25,9 @@ pub enum LedgerError {
         /// How long this call waited.
         waited: Duration,
     },
+    /// The memory for answers, or for SQL, is in use by others. Nothing was executed.
+    #[error("the memory for SQL and its answers is in use; try again")]
+    MemoryShort,
     /// The ledger was closed.
     #[error("the ledger of epoch {epoch} is closed")]
     Closed {
@@ -172,7 +175,7 @@ impl LedgerError {
             Self::Refused { refusal: Refusal::Fenced(_), .. }
             | Self::Closed { .. }
             | Self::Replaced { .. } => ErrorCode::Fenced,
-            Self::Busy { .. } => ErrorCode::Overloaded,
+            Self::Busy { .. } | Self::MemoryShort => ErrorCode::Overloaded,
             Self::DiskFull { .. } => ErrorCode::DiskFull,
             Self::Io { .. } | Self::InUse { .. } => ErrorCode::LocalIo,
             Self::SqlForbidden { .. } => ErrorCode::SqlForbidden,

@@ -1,10 +1,10 @@
 //! Events: what callers append and read.
 
 use leasehold_types::{Position, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeSeed as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Json, LedgerError, Limits};
+use crate::{Held, Json, LedgerError, Limits, lists::First};
 
 /// Bytes that an event's `kind` may have.
 const KIND_BYTES_MAX: usize = 128;
@@ -98,11 +98,16 @@ impl NewEvent {
         Self { idem_key: Some(key.into()), ..self }
     }
 
-    /// The batch in a JSON text that is either one event or a list of them.
-    pub fn batch_from_json(body: &[u8]) -> Result<Vec<Self>, serde_json::Error> {
+    /// The batch in a JSON text that is either one event or a list of them. Of a list that has more than `events_max` one more than that is
+    /// kept, so that [`check_batch`](Self::check_batch) refuses it.
+    pub fn batch_from_json(body: &[u8], events_max: usize) -> Result<Vec<Self>, serde_json::Error> {
         // By the first byte and not by trying, so that an error names the field that is wrong.
         match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(b'[') => serde_json::from_slice(body),
+            Some(b'[') => {
+                let mut json = serde_json::Deserializer::from_slice(body);
+                let events = First::beyond(events_max).deserialize(&mut json)?;
+                json.end().map(|()| events)
+            }
             _ => serde_json::from_slice(body).map(|event| vec![event]),
         }
     }
@@ -250,6 +255,9 @@ pub struct EventPage {
     pub next: Option<Position>,
     /// Whether there was more behind `next` when this page was read.
     pub has_more: bool,
+    /// What the events hold of the process's memory.
+    #[serde(skip)]
+    pub held: Held,
 }
 
 #[cfg(test)]
@@ -283,10 +291,10 @@ mod tests {
     #[test]
     fn a_body_is_one_event_or_a_list() {
         let one = br#" {"kind":"k","actor":"a","payload":{"n":1.00}} "#;
-        let events = NewEvent::batch_from_json(one).unwrap();
+        let events = NewEvent::batch_from_json(one, 10).unwrap();
         assert_eq!((events.len(), events[0].payload.as_str()), (1, "{\"n\":1.00}"));
         assert_eq!(
-            NewEvent::batch_from_json(br#"[{"kind":"k","actor":"a"}]"#).unwrap()[0],
+            NewEvent::batch_from_json(br#"[{"kind":"k","actor":"a"}]"#, 10).unwrap()[0],
             NewEvent::new("k", "a")
         );
         for body in [
@@ -297,7 +305,7 @@ mod tests {
             "[1]",
             "{\"kind\":\"k\",\"actor\":\"a\",\"payload\":{]}",
         ] {
-            assert!(NewEvent::batch_from_json(body.as_bytes()).is_err(), "{body}");
+            assert!(NewEvent::batch_from_json(body.as_bytes(), 10).is_err(), "{body}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::{
-    ExecuteAnswer, Executed, IdempotencyKey, LedgerError, Statement, View,
+    ExecuteAnswer, Executed, Held, IdempotencyKey, LedgerError, Statement, View,
     event::TEXT_BYTES_MAX,
     session::{Budget, Session},
 };
@@ -23,7 +23,7 @@ pub(crate) fn execute(
     if let Some(key) = idempotency
         && let Some(results) = kept(session, key)?
     {
-        return Ok(ExecuteAnswer { results, duplicate: true });
+        return Ok(ExecuteAnswer { results, duplicate: true, held: Held::default() });
     }
     // One budget and one clock for the whole call.
     let mut budget = Budget::new(session.limits);
@@ -37,7 +37,7 @@ pub(crate) fn execute(
     if let Some(key) = idempotency {
         keep(session, key, &results)?;
     }
-    Ok(ExecuteAnswer { results, duplicate: false })
+    Ok(ExecuteAnswer { results, duplicate: false, held: budget.into_held() })
 }
 
 fn check(

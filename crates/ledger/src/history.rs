@@ -3,7 +3,7 @@
 use leasehold_types::{Epoch, Position, Timestamp};
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use crate::{Event, EventPage, EventQuery, Json, LedgerError, session::Session};
+use crate::{Event, EventPage, EventQuery, Held, Json, LedgerError, memory::of_text, session::Session};
 
 /// How many events one page looks at when its filters leave most of them out: the bound on its work.
 const SCAN_MAX: u64 = 100_000;
@@ -104,7 +104,11 @@ pub(crate) fn page(session: &Session<'_>, own: Epoch, query: &EventQuery) -> Res
     let from = query.after.map_or(0, |position| position.seq);
     // Nothing above it is looked at, so what is appended meanwhile is the next page's.
     let to = last_seq.min(from.saturating_add(SCAN_MAX));
-    let found = select(session, own, query, from, to).map_err(|error| session.explain(error))?;
+    let mut held = session.limits.memory.hold();
+    let found = select(session, own, query, (from, to), &mut held).map_err(|error| session.explain(error))?;
+    if found.is_full && found.events.is_empty() {
+        return Err(LedgerError::MemoryShort);
+    }
 
     let (next, has_more) = if found.is_full {
         (found.events.last().map(|event| event.position), true)
@@ -113,12 +117,12 @@ pub(crate) fn page(session: &Session<'_>, own: Epoch, query: &EventQuery) -> Res
     } else {
         (query.after, false)
     };
-    Ok(EventPage { events: found.events, next, has_more })
+    Ok(EventPage { events: found.events, next, has_more, held })
 }
 
 struct Found {
     events: Vec<Event>,
-    /// Whether there was one more than fits.
+    /// Whether there was one more than fits, or than there is memory for.
     is_full: bool,
 }
 
@@ -126,8 +130,8 @@ fn select(
     session: &Session<'_>,
     own: Epoch,
     query: &EventQuery,
-    from: u64,
-    to: u64,
+    (from, to): (u64, u64),
+    held: &mut Held,
 ) -> rusqlite::Result<Found> {
     const SELECT: &str = "SELECT seq, ts, actor, kind, subject_id, payload, idem_key, run_id, \
          (SELECT t.epoch FROM main.leasehold_tenures AS t WHERE t.first_seq <= e.seq \
@@ -156,13 +160,21 @@ fn select(
         let event = event(row, own)?;
         bytes += event.payload.as_str().len() + event.actor.len() + event.kind.len();
         let over = bytes > session.limits.result_bytes_max && !found.events.is_empty();
-        if over || found.events.len() == query.limit {
+        if over || found.events.len() == query.limit || !held.try_grow(cost(&event)) {
             found.is_full = true;
             break;
         }
         found.events.push(event);
     }
     Ok(found)
+}
+
+/// Bytes that an event holds as it is and as JSON.
+fn cost(event: &Event) -> u64 {
+    const FIELDS: u64 = 512;
+    let texts = [Some(&event.actor), Some(&event.kind), event.subject_id.as_ref(), event.idem_key.as_ref()];
+    let texts = texts.into_iter().flatten().map(|text| of_text(text.as_bytes())).sum::<u64>();
+    FIELDS + 2 * event.payload.as_str().len() as u64 + texts
 }
 
 fn event(row: &Row<'_>, own: Epoch) -> rusqlite::Result<Event> {

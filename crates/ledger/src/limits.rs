@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::SharedMemory;
+
 /// What one call may cost. The defaults are for a service whose tenants share a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -13,8 +15,16 @@ pub struct Limits {
     pub rows_max: usize,
     /// Bytes of all values of one call's results (8 MiB).
     pub result_bytes_max: usize,
-    /// Bytes of one value or row inside SQLite (4 MiB).
+    /// Bytes of one value or row inside SQLite (4 MiB). In a statement that names many columns and functions they may be fewer, so that
+    /// all of its values together stay within [`statement_bytes_max`](Self::statement_bytes_max); never fewer than 256 KiB.
     pub value_bytes_max: usize,
+    /// Bytes that the values of a running statement may hold (256 MiB); and a quarter of what [`limit_memory`](crate::limit_memory) set.
+    pub statement_bytes_max: usize,
+    /// Columns and functions that one statement may name, those of its views and triggers included (2,000).
+    pub terms_max: usize,
+    /// Bytes that one statement may write into temporary files, and into the log, what it writes again counted again (8 GiB). Counted where
+    /// the system counts them.
+    pub temp_bytes_max: u64,
     /// Bytes of one statement's text (256 KiB).
     pub sql_bytes_max: usize,
     /// Parameters of one statement (1,000).
@@ -32,6 +42,8 @@ pub struct Limits {
     /// Bytes that the ledger's file may have (none). One that has more already, because the bound was higher before, is opened all the
     /// same and grows no further.
     pub file_bytes_max: Option<u64>,
+    /// Who is asked before an answer's bytes are held (nobody).
+    pub memory: SharedMemory,
 }
 
 impl Default for Limits {
@@ -43,6 +55,9 @@ impl Default for Limits {
             rows_max: 10_000,
             result_bytes_max: 8 * KIB * KIB,
             value_bytes_max: 4 * KIB * KIB,
+            statement_bytes_max: 256 * KIB * KIB,
+            terms_max: 2_000,
+            temp_bytes_max: 8 << 30,
             sql_bytes_max: 256 * KIB,
             params_max: 1_000,
             statements_max: 100,
@@ -51,6 +66,7 @@ impl Default for Limits {
             batch_bytes_max: 8 * KIB * KIB,
             kept_answer_bytes_max: 256 * KIB,
             file_bytes_max: None,
+            memory: SharedMemory::default(),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::{path::Path, sync::Arc};
 
-use rusqlite::{CachedStatement, Connection, ErrorCode as Sqlite, ffi};
+use rusqlite::{CachedStatement, Connection, ErrorCode as Sqlite, ffi, limits::Limit};
 
 use crate::{
-    Executed, LedgerError, Limits, Rows, Value,
+    Executed, Held, LedgerError, Limits, Rows, Value,
     connection::{BUSY_WAIT, memory_limit},
     control::{Control, Stop},
-    schema,
+    memory::{of_blob, of_text},
+    schema, temporary,
 };
 
 /// What stands before every text that came from a caller when it is compiled. None of our own texts begins with it, so
@@ -34,11 +35,22 @@ pub(crate) struct Budget {
     bytes_max: usize,
     rows: usize,
     bytes: usize,
+    /// What the process's memory is asked for beside it.
+    held: Held,
 }
+
+/// Bytes that a row, and a value, hold beside what is in them.
+const ROW_BYTES: u64 = 64;
+const VALUE_BYTES: u64 = 40;
 
 impl Budget {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { rows_max: limits.rows_max, bytes_max: limits.result_bytes_max, rows: 0, bytes: 0 }
+        let held = limits.memory.hold();
+        Self { rows_max: limits.rows_max, bytes_max: limits.result_bytes_max, rows: 0, bytes: 0, held }
+    }
+
+    pub(crate) fn into_held(self) -> Held {
+        self.held
     }
 
     fn row(&mut self) -> Result<(), LedgerError> {
@@ -46,7 +58,7 @@ impl Budget {
         if self.rows > self.rows_max {
             return Err(LedgerError::TooLarge { what: "rows", limit: self.rows_max as u64 });
         }
-        Ok(())
+        self.held.grow(ROW_BYTES)
     }
 
     fn bytes(&mut self, bytes: usize) -> Result<(), LedgerError> {
@@ -56,6 +68,10 @@ impl Budget {
         }
         Ok(())
     }
+
+    fn holds(&mut self, bytes: u64) -> Result<(), LedgerError> {
+        self.held.grow(VALUE_BYTES + bytes)
+    }
 }
 
 /// A caller's statement, compiled under the authorizer.
@@ -64,6 +80,8 @@ pub(crate) struct Compiled<'c> {
     /// Whether it changes the schema. Such a statement is not cached: this was said while it was compiled.
     changes_schema: bool,
     inserts: bool,
+    /// How many columns and functions it names.
+    terms: usize,
 }
 
 enum Form<'c> {
@@ -111,17 +129,68 @@ impl<'c> Session<'c> {
             verb.as_str(),
             "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "WITH" | "VALUES"
         ) && sql.len() <= CACHED_BYTES_MAX;
-        let form = if cacheable {
-            self.connection.prepare_cached(&text).map(Form::Cached)
-        } else {
-            self.connection.prepare(&text).map(Form::Once)
-        };
-        let form = form.map_err(|error| self.explain(error))?;
+        let once = || self.connection.prepare(&text).map(Form::Once);
+        self.control.begin_terms();
+        let form = if cacheable { self.connection.prepare_cached(&text).map(Form::Cached) } else { once() };
+        let mut form = form.map_err(|error| self.explain(error))?;
+        if self.width(&form) > self.terms_free()
+            && let Form::Cached(kept) = form
+        {
+            // What is found in the cache is not judged again, so only what may hold values of any length is kept there.
+            kept.discard();
+            self.control.begin_terms();
+            form = once().map_err(|error| self.explain(error))?;
+        }
+        let terms = self.width(&form);
+        if terms > self.limits.terms_max {
+            return Err(LedgerError::TooLarge { what: TERMS, limit: self.limits.terms_max as u64 });
+        }
         Ok(Compiled {
             form,
             changes_schema: self.control.take_schema_change(),
             inserts: matches!(verb.as_str(), "INSERT" | "REPLACE" | "WITH"),
+            terms,
         })
+    }
+
+    /// How many values that are large may be alive at a time in a statement that was just compiled, to the best of what its compiler told:
+    /// whatever is computed is computed from columns and by functions.
+    fn width(&self, form: &Form<'_>) -> usize {
+        let columns = match form {
+            Form::Cached(statement) => statement.column_count(),
+            Form::Once(statement) => statement.column_count(),
+        };
+        self.control.terms().max(columns)
+    }
+
+    /// Bytes that the values of one statement may have together.
+    fn statement_bytes_max(&self) -> usize {
+        let share =
+            memory_limit().map_or(usize::MAX, |bytes| usize::try_from(bytes / 4).unwrap_or(usize::MAX));
+        self.limits.statement_bytes_max.min(share)
+    }
+
+    /// How many values of full length that are.
+    fn terms_free(&self) -> usize {
+        self.statement_bytes_max() / self.limits.value_bytes_max.max(1)
+    }
+
+    /// Has each value of a statement with so many of them be no longer than its share, until the answer is dropped.
+    fn narrow(&self, terms: usize) -> Result<Option<Narrowed<'c>>, LedgerError> {
+        let full = self.limits.value_bytes_max;
+        let share = (self.statement_bytes_max() / terms.max(1)).max(VALUE_BYTES_LEAST).min(full);
+        // Compiled again by itself after a change of the schema, a statement is counted anew.
+        self.control.allow_terms(
+            terms.saturating_mul(2).max(self.terms_free()).min(self.limits.terms_max.max(terms) * 2),
+        );
+        if share == full {
+            return Ok(None);
+        }
+        let int = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
+        self.connection
+            .set_limit(Limit::SQLITE_LIMIT_LENGTH, int(share))
+            .map_err(|error| self.explain(error))?;
+        Ok(Some(Narrowed { connection: self.connection, full: int(full) }))
     }
 
     /// Runs a reading statement of a caller's.
@@ -135,7 +204,7 @@ impl<'c> Session<'c> {
             return Err(LedgerError::ReadOnly);
         }
         let rows = self.step(compiled, params, budget)?;
-        Ok(Rows { columns: compiled.columns(), rows })
+        Ok(Rows { columns: compiled.columns(), rows, held: budget.held.take() })
     }
 
     /// Runs any statement of a caller's; only on the writer, inside a transaction.
@@ -149,7 +218,7 @@ impl<'c> Session<'c> {
         let reads = compiled.statement().readonly();
         let rows = self.step(compiled, params, budget).inspect_err(|error| {
             // SQLite takes back what fails for it; that an answer is too long is our own finding.
-            if !reads && matches!(error, LedgerError::TooLarge { .. }) {
+            if !reads && matches!(error, LedgerError::TooLarge { .. } | LedgerError::MemoryShort) {
                 self.control.spoil("the answer of a writing statement was past its bound");
             }
         })?;
@@ -195,6 +264,7 @@ impl<'c> Session<'c> {
         if params.len() > self.limits.params_max {
             return Err(LedgerError::TooLarge { what: "parameters", limit: self.limits.params_max as u64 });
         }
+        let _narrowed = self.narrow(compiled.terms)?;
         let statement = compiled.statement_mut();
         if statement.parameter_count() != params.len() {
             let message = format!(
@@ -233,6 +303,18 @@ impl<'c> Session<'c> {
                 Some(Stop::Timeout) => {
                     return LedgerError::StatementTimeout { limit: self.limits.statement_time };
                 }
+                Some(Stop::Written) => {
+                    return LedgerError::TooLarge {
+                        what: "bytes of temporary files",
+                        limit: self.limits.temp_bytes_max,
+                    };
+                }
+                Some(Stop::DiskShort) => {
+                    return LedgerError::DiskFull { path: temporary::directory().to_owned() };
+                }
+                Some(Stop::Widened) => {
+                    return LedgerError::TooLarge { what: TERMS, limit: self.limits.terms_max as u64 };
+                }
                 None => {}
             }
         }
@@ -256,8 +338,18 @@ fn value(value: rusqlite::types::ValueRef<'_>, budget: &mut Budget) -> Result<Va
     use rusqlite::types::ValueRef;
     // Counted before it is copied.
     match value {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => budget.bytes(bytes.len())?,
-        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => budget.bytes(8)?,
+        ValueRef::Text(bytes) => {
+            budget.bytes(bytes.len())?;
+            budget.holds(of_text(bytes))?;
+        }
+        ValueRef::Blob(bytes) => {
+            budget.bytes(bytes.len())?;
+            budget.holds(of_blob(bytes.len()))?;
+        }
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => {
+            budget.bytes(8)?;
+            budget.holds(24)?;
+        }
     }
     Ok(match value {
         ValueRef::Null => Value::Null,
@@ -270,6 +362,23 @@ fn value(value: rusqlite::types::ValueRef<'_>, budget: &mut Budget) -> Result<Va
 
 /// What SQLite's own bound on values is called.
 const VALUE: &str = "bytes of a value";
+/// What columns and functions are called.
+const TERMS: &str = "columns and functions of a statement";
+/// What a value may have in any statement: the longest event.
+const VALUE_BYTES_LEAST: usize = 256 * 1024;
+
+/// While it lives, the connection's values are shorter than they may be.
+struct Narrowed<'c> {
+    connection: &'c Connection,
+    full: i32,
+}
+
+impl Drop for Narrowed<'_> {
+    fn drop(&mut self) {
+        // What was set once can be set again.
+        let _ = self.connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, self.full);
+    }
+}
 
 /// What a failure of SQLite's was, by its code alone.
 pub(crate) fn from_sqlite(error: rusqlite::Error, path: &Path) -> LedgerError {
@@ -283,10 +392,8 @@ pub(crate) fn from_sqlite(error: rusqlite::Error, path: &Path) -> LedgerError {
         Some(Sqlite::DatabaseCorrupt | Sqlite::NotADatabase) => return damaged(error.to_string()),
         Some(Sqlite::ReadOnly) => return LedgerError::ReadOnly,
         Some(Sqlite::TooBig) => return LedgerError::TooLarge { what: VALUE, limit: 0 },
-        Some(Sqlite::OutOfMemory) => {
-            let limit = memory_limit().unwrap_or(0);
-            return LedgerError::TooLarge { what: "bytes of memory for SQL", limit };
-        }
+        // No statement alone has so much: all of them together, and whatever else is open here.
+        Some(Sqlite::OutOfMemory) => return LedgerError::MemoryShort,
         // Only for a moment, by SQLite's own recovery: there is one writer.
         Some(Sqlite::DatabaseBusy | Sqlite::DatabaseLocked) => {
             return LedgerError::Busy { waited: BUSY_WAIT };
@@ -323,6 +430,8 @@ fn first_word(sql: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_types::ErrorCode;
+
     use super::*;
 
     #[test]
@@ -348,5 +457,6 @@ mod tests {
         assert!(matches!(failure(ffi::SQLITE_IOERR_WRITE), LedgerError::Io { .. }));
         assert!(matches!(failure(ffi::SQLITE_CORRUPT), LedgerError::Damaged { .. }));
         assert!(matches!(failure(ffi::SQLITE_CONSTRAINT), LedgerError::Sql { .. }));
+        assert_eq!(failure(ffi::SQLITE_NOMEM).code(), ErrorCode::Overloaded);
     }
 }

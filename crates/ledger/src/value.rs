@@ -9,6 +9,8 @@ use serde::{
     ser::SerializeMap as _,
 };
 
+use crate::Held;
+
 /// A SQL value. As JSON: null, numbers and strings as themselves (integers at their full 64 bits), a blob as
 /// `{"base64": "..."}`, a real that is not finite as null; `true` and `false` are read as 1 and 0.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -154,6 +156,9 @@ pub struct Rows {
     pub columns: Vec<String>,
     /// The rows, each as long as `columns`. Never cut short: a result past its bound is an error.
     pub rows: Vec<Vec<Value>>,
+    /// What they hold of the process's memory.
+    #[serde(skip)]
+    pub held: Held,
 }
 
 /// One statement of an `execute`. As JSON: `{"sql": "...", "params": [...]}`.
@@ -163,7 +168,7 @@ pub struct Statement {
     /// Its text: exactly one statement.
     pub sql: String,
     /// Its parameters by position, as many as the text has.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::lists::read_params")]
     pub params: Vec<Value>,
 }
 
@@ -195,6 +200,9 @@ pub struct ExecuteAnswer {
     pub results: Vec<Executed>,
     /// Whether this is the kept answer of an earlier call with the same idempotency key, and nothing was executed now.
     pub duplicate: bool,
+    /// What the results hold of the process's memory.
+    #[serde(skip)]
+    pub held: Held,
 }
 
 /// Under which key an `execute` takes effect once.

@@ -1,12 +1,14 @@
 //! Answers of JSON.
 
 use axum::{
+    body::Body,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use leasehold_ledger::Held;
 use serde::Serialize;
 
-use crate::problem::Problem;
+use crate::{connections, problem::Problem};
 
 /// A body of JSON with a newline at its end, so that it reads well in a terminal.
 #[derive(Debug)]
@@ -21,6 +23,17 @@ impl<T: Serialize> IntoResponse for Answer<T> {
             }
             Err(error) => Problem::internal(format!("an answer is not JSON: {error}")).into_response(),
         }
+    }
+}
+
+/// The same, with what it holds of the memory for answers until its last byte has gone.
+#[derive(Debug)]
+pub(crate) struct LargeAnswer<T>(pub(crate) T, pub(crate) Held);
+
+impl<T: Serialize> IntoResponse for LargeAnswer<T> {
+    fn into_response(self) -> Response {
+        let Self(value, held) = self;
+        Answer(value).into_response().map(|body| Body::new(connections::Held::new(body, held)))
     }
 }
 

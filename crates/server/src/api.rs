@@ -18,6 +18,7 @@ use crate::{
     app::AppState,
     auth::{audit, authorize, document_callers, identify},
     forward::forward,
+    memory::account,
     metering::meter,
     observe::observe,
     problem::{Problem, of_panic},
@@ -117,6 +118,7 @@ pub(crate) fn service_of(app: AppState) -> Router {
         .method_not_allowed_fallback(not_that_method)
         .layer(middleware::from_fn(audit))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), forward))
+        .layer(middleware::from_fn_with_state(AppState::clone(&app), account))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), meter))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), until_started))
         .layer(middleware::from_fn_with_state(AppState::clone(&app), authorize))

@@ -14,6 +14,7 @@ use crate::{
     bounds::Bound,
     config::Config,
     forward::Forwarding,
+    memory::Budget,
     metering::Metering,
     metrics::Metrics,
     patience::Patience,
@@ -57,6 +58,8 @@ pub(crate) struct App {
     pub(crate) in_flight: Arc<Bound>,
     /// How much each caller asks, and how much is asked of each tenant.
     pub(crate) metering: Metering,
+    /// What requests may hold of the memory.
+    pub(crate) memory: Arc<Budget>,
     /// Event streams.
     pub(crate) followers: Arc<Bound>,
     /// One permit for each request that waits for its tenant to settle.

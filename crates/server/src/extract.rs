@@ -1,6 +1,6 @@
 //! What handlers take from a request, each refused with a problem of ours.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use axum::{
     body::Body,
@@ -13,10 +13,19 @@ use hyper::body::Body as _;
 use leasehold_types::{ErrorCode, LeaseKey, OrgSlug, TenantId};
 use serde::de::DeserializeOwned;
 
-use crate::{app::AppState, bounds::Counted, problem::Problem};
+use crate::{
+    app::{App, AppState},
+    bounds::Counted,
+    memory::Share,
+    problem::Problem,
+};
 
 /// The header by which a write takes effect once.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// As how many a body is held at the most: as it came, as it was read, and as one attempt has it.
+const BODY_COPIES: u64 = 3;
+/// How long a refused body may still come.
+const PASS_OVER_MAX: Duration = Duration::from_secs(1);
 /// Bytes of an idempotency key: what the ledger keeps, less the `#<index>` that a batch adds.
 const IDEMPOTENCY_KEY_BYTES_MAX: usize = 240;
 
@@ -90,10 +99,25 @@ impl FromRequest<AppState> for JsonBytes {
         if content_length(&parts.headers).is_some_and(|len| len > len_max as u64) {
             return Err(too_long(len_max as u64));
         }
-        let mut bytes = BytesMut::new();
+        let share = Share::of(&parts);
+        let len_known = content_length(&parts.headers);
+        if let Some(len) = len_known
+            && let Err(problem) = share.take(len * BODY_COPIES)
+        {
+            pass_over(app, body).await;
+            return Err(problem);
+        }
+        let mut bytes =
+            BytesMut::with_capacity(len_known.and_then(|len| usize::try_from(len).ok()).unwrap_or(0));
         let read = read_bounded(body, len_max as u64, |chunk| {
-            bytes.extend_from_slice(&chunk);
-            std::future::ready(Ok(()))
+            let reserved = match len_known {
+                Some(_) => Ok(()),
+                None => share.take(chunk.len() as u64 * BODY_COPIES),
+            };
+            if reserved.is_ok() {
+                bytes.extend_from_slice(&chunk);
+            }
+            std::future::ready(reserved)
         });
         tokio::select! {
             read = read => read?,
@@ -102,6 +126,15 @@ impl FromRequest<AppState> for JsonBytes {
             }
         };
         Ok(Self(bytes.freeze()))
+    }
+}
+
+/// Lets a body that is refused pass for a moment: a connection that ends while its client still sends takes the answer with it.
+pub(crate) async fn pass_over(app: &App, body: Body) {
+    let passing = read_bounded(body, app.config.limits.body_bytes_max as u64, |_| std::future::ready(Ok(())));
+    tokio::select! {
+        _ = passing => {}
+        () = app.timer.sleep(PASS_OVER_MAX) => {}
     }
 }
 

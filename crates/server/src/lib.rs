@@ -19,6 +19,7 @@ mod copying;
 mod error;
 mod extract;
 mod forward;
+mod memory;
 mod metering;
 mod metrics;
 mod observe;

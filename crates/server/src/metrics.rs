@@ -20,8 +20,8 @@ use prometheus_client::{
 };
 
 use crate::{
-    connections::ConnectionCounters, forward::ForwardCounters, panics, placement::PlacementCounters,
-    tls::TlsCounters,
+    connections::ConnectionCounters, forward::ForwardCounters, memory::MemoryCounters, panics,
+    placement::PlacementCounters, tls::TlsCounters,
 };
 
 /// The label values of a request: the route's template, never a path, so that there are as many as there are routes.
@@ -82,6 +82,7 @@ pub(crate) struct Metrics {
     callers_refused: Family<CodeLabel, Counter>,
     pub(crate) forward: ForwardCounters,
     pub(crate) connections: Arc<ConnectionCounters>,
+    pub(crate) memory: MemoryCounters,
     pub(crate) placement: PlacementCounters,
     pub(crate) tls: TlsCounters,
 }
@@ -132,6 +133,7 @@ impl Metrics {
             callers_refused: Family::default(),
             forward: ForwardCounters::default(),
             connections: Arc::default(),
+            memory: MemoryCounters::default(),
             placement: PlacementCounters::default(),
             tls: TlsCounters::default(),
             registry: Registry::default(),
@@ -191,6 +193,7 @@ impl Metrics {
         metrics.register_tenures(&mut registry);
         metrics.forward.register(&mut registry);
         metrics.connections.register(&mut registry);
+        metrics.memory.register(&mut registry);
         metrics.placement.register(&mut registry);
         metrics.tls.register(&mut registry);
         metrics.begin_at_zero();

@@ -15,8 +15,9 @@
 {{- end -}}
 
 {{- /*
-What the kubelet waits before it kills. After the grace period a replica gives its leases back (5 s at the most), ends its connections
-(5 s), tells the fleet that it is gone (one statement) and ends its threads (1 s).
+What the kubelet waits before it kills. The grace period is for handing off and for the connections; where the database is away, giving
+the leases back (5 s at the most) comes on top, and then the connections' least share (5 s), telling the fleet that it is gone (one
+statement) and ending the threads (1 s).
 */ -}}
 {{- define "leasehold.terminationSeconds" -}}
 {{- $grace := include "leasehold.seconds" .Values.config.grace_period | int64 -}}

@@ -14,6 +14,7 @@ mod impostor;
 mod interrupt;
 mod leaks;
 mod leaving;
+mod memory;
 mod offline;
 mod probe;
 mod process;

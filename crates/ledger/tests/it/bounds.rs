@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use leasehold_ledger::{
-    Gate, IdempotencyKey, LedgerError, LedgerOptions, Limits, OpenGate, Statement, Value, ledger_path,
+    EventQuery, Gate, IdempotencyKey, LedgerError, LedgerOptions, Limits, OpenGate, Statement, Value,
+    ledger_path,
 };
 use leasehold_testkit::SmallDisk;
 use leasehold_types::ErrorCode::{self, SqlError, TenantFull, TooLarge};
@@ -188,7 +189,8 @@ fn memory_is_bounded_for_all_ledgers_together() {
     if std::env::var_os(ALONE).is_some() {
         assert_eq!(leasehold_ledger::memory_limit(), None);
         page_caches_leave_room_for_work();
-        return a_statement_past_the_memory_of_the_process_is_refused();
+        what_is_sorted_goes_into_files();
+        return the_values_of_a_statement_are_bounded_together();
     }
     let own = std::env::current_exe().unwrap();
     let this = ["--exact", "bounds::memory_is_bounded_for_all_ledgers_together"];
@@ -219,17 +221,158 @@ fn page_caches_leave_room_for_work() {
     }
 }
 
-fn a_statement_past_the_memory_of_the_process_is_refused() {
+/// A sort of four hundred megabytes in so many rows: eight times the memory that there is.
+fn gathers(rows: u64) -> String {
+    let blob = format!("randomblob({})", 400_000_000 / rows);
+    format!(
+        "WITH RECURSIVE n(x, y) AS (SELECT 1, {blob} UNION ALL SELECT x + 1, {blob} FROM n WHERE x < {rows}) \
+         SELECT max(at) FROM (SELECT row_number() OVER (ORDER BY y) AS at FROM n)"
+    )
+}
+
+fn what_is_sorted_goes_into_files() {
     leasehold_ledger::limit_memory(48 * 1024 * 1024).unwrap();
     assert_eq!(leasehold_ledger::memory_limit(), Some(48 * 1024 * 1024));
     let world = World::new();
     world.append(&["a"]);
-    let gathers = "WITH RECURSIVE n(x, y) AS (SELECT 1, randomblob(1000000) UNION ALL \
-         SELECT x + 1, randomblob(1000000) FROM n WHERE x < 400) SELECT x FROM n ORDER BY y, x";
-    let error = world.ledger.query(&world.gate, gathers, &[]).unwrap_err();
-    assert_eq!(error.code(), TooLarge, "{error}");
+    let sort = |rows: u64| world.ledger.query(&world.gate, &gathers(rows), &[]);
+    assert_eq!(sort(20_000).unwrap().rows, [[Value::Integer(20_000)]]);
+    // A merge has a row of each piece at hand: what is too much of the longest ones is refused, and nothing else is.
+    let error = sort(400).unwrap_err();
+    assert!(matches!(error, LedgerError::MemoryShort), "{error}");
     world.append(&["b"]);
     assert_eq!(world.kinds(), ["a", "b"]);
+}
+
+/// Values that are each within their bound.
+fn the_values_of_a_statement_are_bounded_together() {
+    let world = World::new();
+    world.append(&["a"]);
+    let gathered = vec!["length(group_concat(y))"; 150].join(" + ");
+    let gathers = format!(
+        "WITH RECURSIVE n(x, y) AS (SELECT 1, hex(zeroblob(500)) UNION ALL SELECT x + 1, y FROM n WHERE x < 300) \
+         SELECT {gathered} FROM n"
+    );
+    // 300 KB each, and as much together as there is for all.
+    let error = world.ledger.query(&world.gate, &gathers, &[]).unwrap_err();
+    assert!(matches!(error, LedgerError::TooLarge { what: "bytes of a value", .. }), "{error}");
+    let few = gathers.replace(&gathered, "length(group_concat(y))");
+    assert_eq!(world.ledger.query(&world.gate, &few, &[]).unwrap().rows[0], [Value::Integer(300_299)]);
+    // As a view of which the statement names one column.
+    world.execute(&format!("CREATE VIEW v AS {gathers}"));
+    let error = world.ledger.query(&world.gate, "SELECT * FROM v", &[]).unwrap_err();
+    assert!(matches!(error, LedgerError::TooLarge { .. }), "{error}");
+    world.append(&["b"]);
+    assert_eq!(world.kinds(), ["a", "b"]);
+}
+
+#[test]
+fn temporary_files_are_bounded() {
+    let limits = Limits { temp_bytes_max: 8 * 1024 * 1024, ..Limits::default() };
+    let world = World::with(LedgerOptions { limits, ..LedgerOptions::default() });
+    let sorts = |rows: u64| {
+        let sql = format!(
+            "WITH RECURSIVE n(x, y) AS (SELECT 1, hex(randomblob(500)) UNION ALL \
+             SELECT x + 1, hex(randomblob(500)) FROM n WHERE x < {rows}) \
+             SELECT max(at) FROM (SELECT row_number() OVER (ORDER BY y) AS at FROM n)"
+        );
+        world.ledger.query(&world.gate, &sql, &[])
+    };
+    assert_eq!(sorts(1_000).unwrap().rows[0], [Value::Integer(1_000)]);
+    let error = sorts(1_000_000).unwrap_err();
+    let what = "bytes of temporary files";
+    assert!(matches!(error, LedgerError::TooLarge { what: found, .. } if found == what), "{error}");
+    world.append(&["a"]);
+}
+
+#[test]
+fn columns_and_functions_of_a_statement_are_bounded() {
+    let limits = Limits { terms_max: 50, ..Limits::default() };
+    let world = World::with(LedgerOptions { limits, ..LedgerOptions::default() });
+    world.execute("CREATE TABLE t (x)");
+    let query = |terms: usize| {
+        let sql = format!("SELECT {} FROM t", vec!["abs(x)"; terms / 2].join(" + "));
+        world.ledger.query(&world.gate, &sql, &[])
+    };
+    query(50).unwrap();
+    let error = query(52).unwrap_err();
+    assert!(matches!(error, LedgerError::TooLarge { limit: 50, .. }), "{error}");
+    // One that is kept compiled, and compiled again by itself once the view has grown.
+    world.execute("CREATE VIEW v AS SELECT x FROM t");
+    world.execute("INSERT INTO t VALUES (1)");
+    world.ledger.query(&world.gate, "SELECT * FROM v", &[]).unwrap();
+    world.execute("DROP VIEW v");
+    world.execute(&format!("CREATE VIEW v AS SELECT {} AS x FROM t", vec!["abs(x)"; 24].join(" + ")));
+    world.ledger.query(&world.gate, "SELECT * FROM v", &[]).unwrap();
+}
+
+#[derive(Debug)]
+struct Room(std::sync::atomic::AtomicU64);
+
+impl leasehold_ledger::Memory for Room {
+    fn take(&self, bytes: u64) -> bool {
+        use std::sync::atomic::Ordering::SeqCst;
+        self.0.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.0.fetch_add(bytes, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn answers_ask_before_they_hold_and_give_back_when_they_are_gone() {
+    const ROOM: u64 = 1024 * 1024;
+    let room = Arc::new(Room(ROOM.into()));
+    let left = || room.0.load(std::sync::atomic::Ordering::SeqCst);
+    let memory = leasehold_ledger::SharedMemory::new(room.clone());
+    let limits = Limits { memory, ..Limits::default() };
+    let world = World::with(LedgerOptions { limits, ..LedgerOptions::default() });
+    world.execute("CREATE TABLE t (x)");
+    assert_eq!(left(), ROOM);
+    let rows = |count: u64| {
+        let sql = format!("{COUNT}SELECT hex(zeroblob(5000)) FROM n LIMIT {count}");
+        world.ledger.query(&world.gate, &sql, &[])
+    };
+    let held = rows(30).unwrap();
+    assert!(left() < ROOM - 500_000, "as they are and as JSON: {}", left());
+    let error = rows(30).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Overloaded, "{error}");
+    let insert = Statement::new(
+        format!("{COUNT}INSERT INTO t SELECT hex(zeroblob(5000)) FROM n LIMIT 30 RETURNING x"),
+        vec![],
+    );
+    let error = world.ledger.execute(&world.gate, std::slice::from_ref(&insert), None).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Overloaded, "{error}");
+    let count = |expected: i64| {
+        let counted = world.ledger.query(&world.gate, "SELECT count(*) FROM t", &[]).unwrap();
+        assert_eq!(counted.rows, [[Value::Integer(expected)]]);
+    };
+    count(0);
+    drop(held);
+    assert_eq!(left(), ROOM);
+    let answer = world.ledger.execute(&world.gate, &[insert], None).unwrap();
+    assert!(left() < ROOM - 500_000);
+    drop(answer);
+    count(30);
+    assert_eq!(left(), ROOM);
+
+    // A page of events is shorter where there is less room, and none is passed over.
+    let big = event("a").with_payload(json(&format!("\"{}\"", "x".repeat(100_000))));
+    for _ in 0..8 {
+        world.ledger.append(&world.gate, std::slice::from_ref(&big)).unwrap();
+    }
+    let (mut after, mut seen, mut pages) = (None, 0, 0);
+    loop {
+        let page = world.ledger.events(&world.gate, &EventQuery { after, ..EventQuery::default() }).unwrap();
+        (seen, pages) = (seen + page.events.len(), pages + 1);
+        after = page.next;
+        if !page.has_more {
+            break;
+        }
+    }
+    assert!(seen == 8 && pages > 1, "{seen} events, {pages} pages");
+    assert_eq!(left(), ROOM);
 }
 
 #[test]

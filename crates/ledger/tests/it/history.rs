@@ -1,6 +1,6 @@
 //! Reading events, and positions of a tail that was lost.
 
-use leasehold_ledger::{EventPage, EventQuery, LedgerError, LedgerOptions, Limits, NewEvent, install};
+use leasehold_ledger::{EventPage, EventQuery, Held, LedgerError, LedgerOptions, Limits, NewEvent, install};
 use leasehold_types::{ErrorCode, Position};
 
 use crate::fixture::{World, at, event, json, open};
@@ -17,7 +17,7 @@ fn seqs(page: &EventPage) -> Vec<u64> {
 fn pages_follow_each_other_to_the_end() {
     let world = World::new();
     let empty = read(&world, &EventQuery::default());
-    assert_eq!(empty, EventPage { events: vec![], next: None, has_more: false });
+    assert_eq!(empty, EventPage { events: vec![], next: None, has_more: false, held: Held::default() });
     world.append(&["a", "b", "c", "d", "e"]);
     let first = read(&world, &EventQuery { limit: 2, ..EventQuery::default() });
     assert_eq!((seqs(&first), first.next, first.has_more), (vec![1, 2], Some(at(1, 2)), true));

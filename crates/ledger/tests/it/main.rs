@@ -12,5 +12,6 @@ mod fixture;
 mod history;
 mod images;
 mod model;
+mod real_time;
 mod run;
 mod salvage;

@@ -1,9 +1,9 @@
 //! Once a request's route is known: whether its sender may call it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use axum::{
-    extract::{FromRequestParts as _, MatchedPath, Path, Request, State},
+    extract::{ConnectInfo, FromRequestParts as _, MatchedPath, Path, Request, State},
     http::{HeaderValue, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -15,7 +15,12 @@ use super::{
     access::{Access, Refused, Target, access_of, judge},
     identity::Unknown,
 };
-use crate::{app::AppState, problem::Problem};
+use crate::{
+    app::{App, AppState},
+    connections::network_of,
+    metering::TooMany,
+    problem::Problem,
+};
 
 /// Lets a request through to its route, or refuses it, by the route, the path and the caller.
 pub(crate) async fn authorize(State(app): State<AppState>, request: Request, next: Next) -> Response {
@@ -28,6 +33,7 @@ pub(crate) async fn authorize(State(app): State<AppState>, request: Request, nex
         None => Some(Refusal(Problem::internal("a request that nobody looked at reached a route"), None)),
     };
     if let Some(refusal) = refusal {
+        let refusal = metered(&app, &parts, refusal);
         app.metrics.caller_refused(refusal.0.code());
         return refusal.into_response();
     }
@@ -72,6 +78,40 @@ impl IntoResponse for Refusal {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(ask));
         }
         response
+    }
+}
+
+/// The refusal of who is not known, unless its address has had too many of them: then it is told to wait, and no log is filled.
+///
+/// Whoever shows what is good is let in all the same: behind a proxy an address has many callers, and none of them is to lock out the
+/// others (decision 0052).
+fn metered(app: &App, parts: &Parts, refusal: Refusal) -> Refusal {
+    let is_of_peer = refusal.0.code() == ErrorCode::PeerRefused;
+    if !is_of_peer && refusal.0.code() != ErrorCode::Unauthenticated {
+        return refusal;
+    }
+    let Some(ConnectInfo(peer)) = parts.extensions.get::<ConnectInfo<SocketAddr>>() else { return refusal };
+    match app.metering.failures.check(&network_of(peer.ip())) {
+        Ok(()) if is_of_peer => {
+            // Not by whom: that is what whoever sent it says. A replica with another secret is told, and says so in its own log.
+            tracing::warn!(
+                said = refusal.0.detail(),
+                "a request was refused that is no replica's, or came where replicas do not"
+            );
+            refusal
+        }
+        Ok(()) => refusal,
+        // A replica has to know why it is refused.
+        Err(_) if is_of_peer => refusal,
+        Err(TooMany::Spent(wait)) => {
+            let per_second = app.config.limits.rate_failures_per_peer;
+            let detail =
+                format!("more than {per_second} requests a second without a good token from this address");
+            Refusal(Problem::new(ErrorCode::RateLimited, detail).after(wait), None)
+        }
+        Err(TooMany::Keys) => {
+            Refusal(Problem::overloaded("more addresses without a good token than are counted"), None)
+        }
     }
 }
 

@@ -11,6 +11,8 @@ use crate::{ConfigError, Edges};
 const DURATION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The drain time-out's bound (contract row D6).
 const DRAIN_TIMEOUT_MAX: Duration = Duration::from_millis((1 << 31) - 1);
+/// What requests need beside their bodies.
+const MEMORY_BYTES_MIN: u64 = 1024 * 1024;
 /// The smallest ledger that may be asked for: an empty one has some 32 KiB.
 const LEDGER_BYTES_MIN: u64 = 1024 * 1024;
 
@@ -49,6 +51,17 @@ impl Config {
             return refuse(
                 "limits.ledger_bytes_max",
                 format!("less than {LEDGER_BYTES_MIN}: no ledger is of use in it"),
+            );
+        }
+        // An eighth of it is spared for requests without a body, and a body is held more than once.
+        let memory_min =
+            (self.limits.body_bytes_max as u64).saturating_mul(5).saturating_add(MEMORY_BYTES_MIN);
+        if self.limits.memory_bytes_max.is_some_and(|bytes| bytes < memory_min) {
+            return refuse(
+                "limits.memory_bytes_max",
+                format!(
+                    "less than {memory_min}: the longest body would never be taken (five times limits.body_bytes_max and 1 MiB)"
+                ),
             );
         }
         if self.auth.mode == AuthMode::None && !self.listen_addr().ip().is_loopback() {

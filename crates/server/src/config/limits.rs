@@ -8,6 +8,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitSettings {
+    /// Bytes that requests, their bodies and their answers may hold at the same time; none: a quarter of what the process may have.
+    pub memory_bytes_max: Option<u64>,
     /// Bytes of a request's body.
     pub body_bytes_max: usize,
     /// Bytes of an imported ledger.
@@ -38,6 +40,8 @@ pub struct LimitSettings {
     pub rate_per_caller: u32,
     /// Requests a second for one tenant; 0: no such bound.
     pub rate_per_tenant: u32,
+    /// Requests a second of one address whose senders are not known; 0: no such bound.
+    pub rate_failures_per_peer: u32,
     /// For how long of a rate may come at once what did not come before.
     #[serde(with = "humantime_serde")]
     pub rate_burst: Duration,
@@ -68,6 +72,7 @@ pub struct LimitSettings {
 impl Default for LimitSettings {
     fn default() -> Self {
         Self {
+            memory_bytes_max: None,
             body_bytes_max: 8 * 1024 * 1024,
             import_bytes_max: 1024 * 1024 * 1024,
             ledger_bytes_max: 1024 * 1024 * 1024,
@@ -82,6 +87,7 @@ impl Default for LimitSettings {
             in_flight_per_caller_max: 512,
             rate_per_caller: 0,
             rate_per_tenant: 0,
+            rate_failures_per_peer: 50,
             rate_burst: Duration::from_secs(5),
             rate_keys_max: 100_000,
             parked_max: 512,

@@ -94,7 +94,8 @@ fn a_value(key: &str) -> &'static str {
         "azure.create_container" | "auth.open_metrics" => "true",
         "placement.load_slack" => "0.5",
         "limits.ledger_bytes_max" => "2097152",
-        "limits.rate_per_caller" | "limits.rate_per_tenant" => "7",
+        "limits.memory_bytes_max" => "67108864",
+        "limits.rate_per_caller" | "limits.rate_per_tenant" | "limits.rate_failures_per_peer" => "7",
         key if key.ends_with("_max") && !key.ends_with("_time_max") && key != "limits.timeout_max" => "7",
         "snapshot.close_concurrency" => "7",
         _ => "3s",
@@ -200,6 +201,7 @@ fn what_does_not_go_together_names_the_key() {
     for (key, pairs) in [
         ("margin", &[("ttl", "2s"), ("margin", "2s")][..]),
         ("renew_every", &[("ttl", "10s"), ("renew_every", "9s")]),
+        ("limits.memory_bytes_max", &[("limits.memory_bytes_max", "42991615")]),
         ("drain_timeout", &[("drain_timeout", "0s")]),
         ("drain_timeout", &[("drain_timeout", "1500us")]),
         ("drain_timeout", &[("drain_timeout", "2147483648ms")]),

@@ -16,4 +16,5 @@ mod watched;
 pub(crate) use accept::serve;
 pub(crate) use counters::ConnectionCounters;
 pub(crate) use entrance::Entrance;
+pub(crate) use held::Held;
 pub(crate) use places::network_of;

@@ -28,7 +28,8 @@ use crate::{
     app::{App, PARKED_WAIT_MAX, PARKED_WAIT_MIN},
     auth::{CALLER, Identity, passed_on},
     bounds::Counted,
-    extract::IDEMPOTENCY_KEY,
+    extract::{IDEMPOTENCY_KEY, pass_over},
+    memory::Share,
     patience::{self, Patience},
     problem::Problem,
     routes::events::wants_stream,
@@ -92,7 +93,7 @@ impl<'a> Errand<'a> {
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let route = route.rsplit_once("{tenant}").map_or("", |(_, rest)| rest).to_owned();
         let patience = Patience::of_headers(&parts.headers, app);
-        let kept = Kept::new(body, app.config.limits.body_bytes_max);
+        let kept = Kept::new(body, app.config.limits.body_bytes_max, Share::of(&parts));
         let (may_have_executed, last, last_is_success, passed_over) = (false, None, false, Vec::new());
         Self {
             app,
@@ -112,6 +113,13 @@ impl<'a> Errand<'a> {
     }
 
     pub(super) async fn run(mut self) -> Response {
+        // Before it is read, here or by another replica.
+        if let Err(problem) = self.kept.reserve() {
+            if let Some(body) = self.kept.reader() {
+                pass_over(self.app, body).await;
+            }
+            return problem.into_response();
+        }
         let mut wait = PARKED_WAIT_MIN;
         let mut has_hopped = false;
         loop {
@@ -404,7 +412,7 @@ impl<'a> Errand<'a> {
         self.parts.headers.contains_key(IDEMPOTENCY_KEY)
             || (self.route == "/events"
                 && self.kept.bytes().is_some_and(|body| {
-                    NewEvent::batch_from_json(&body)
+                    NewEvent::batch_from_json(&body, self.app.config.limits.batch_events_max)
                         .is_ok_and(|events| events.iter().all(|event| event.idem_key.is_some()))
                 }))
     }

@@ -11,6 +11,8 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
+use crate::{memory::Share, problem::Problem};
+
 /// A body, read by one attempt at a time. Pieces are shared with whoever reads them, not copied.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept(Arc<Mutex<Source>>);
@@ -21,6 +23,10 @@ struct Source {
     /// How long the whole body is, as far as that is known.
     hint: SizeHint,
     bytes_max: usize,
+    /// What keeping it is asked of.
+    share: Share,
+    /// Bytes that are kept without being asked for again.
+    reserved: usize,
     /// What has passed; empty once it was too much.
     pieces: Vec<Bytes>,
     len: usize,
@@ -42,12 +48,14 @@ struct Reader {
 }
 
 impl Kept {
-    pub(crate) fn new(body: Body, bytes_max: usize) -> Self {
+    pub(crate) fn new(body: Body, bytes_max: usize, share: Share) -> Self {
         let (hint, has_ended) = (body.size_hint(), body.is_end_stream());
         Self(Arc::new(Mutex::new(Source {
             body,
             hint,
             bytes_max,
+            share,
+            reserved: 0,
             pieces: Vec::new(),
             len: 0,
             is_lost: false,
@@ -55,6 +63,18 @@ impl Kept {
             attempt: 0,
             is_touched: false,
         })))
+    }
+
+    /// Reserves the memory for a body whose length is known, where all of it is kept. One of unknown length is reserved as it passes.
+    pub(crate) fn reserve(&self) -> Result<(), Problem> {
+        let mut source = lock(&self.0);
+        if let Some(len) = source.hint.exact().and_then(|len| usize::try_from(len).ok())
+            && len <= source.bytes_max
+        {
+            source.share.take(len as u64)?;
+            source.reserved = len;
+        }
+        Ok(())
     }
 
     /// Whether all of it is known to be within the bound.
@@ -137,7 +157,13 @@ impl HttpBody for Reader {
             // Trailers are between two ends of one connection.
             let Ok(piece) = frame.into_data() else { continue };
             source.len += piece.len();
-            if source.is_lost || source.len > source.bytes_max {
+            let more = source.len.saturating_sub(source.reserved);
+            // What there is no memory for passes all the same: it is only not sent again.
+            let fits = source.len <= source.bytes_max && (more == 0 || source.share.try_take(more as u64));
+            if fits {
+                source.reserved = source.reserved.max(source.len);
+            }
+            if source.is_lost || !fits {
                 source.is_lost = true;
                 source.pieces = Vec::new();
             } else {
@@ -181,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_sent_is_sent_again_whole() {
-        let kept = Kept::new(of(&["ab", "c", "de"]), 5);
+        let kept = Kept::new(of(&["ab", "c", "de"]), 5, Share::uncounted());
         assert_eq!(all(kept.reader().unwrap()).await, "abcde");
         assert_eq!(all(kept.reader().unwrap()).await, "abcde");
         assert_eq!(kept.bytes().unwrap(), "abcde");
@@ -189,7 +215,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_attempt_that_read_a_part_is_followed_by_one_that_reads_all() {
-        let kept = Kept::new(of(&["ab", "c", "de"]), 5);
+        let kept = Kept::new(of(&["ab", "c", "de"]), 5, Share::uncounted());
         let mut first = kept.reader().unwrap();
         assert_eq!(first.frame().await.unwrap().unwrap().into_data().unwrap(), "ab");
         assert_eq!(kept.bytes(), None);
@@ -202,7 +228,7 @@ mod tests {
 
     #[tokio::test]
     async fn too_much_passes_once() {
-        let kept = Kept::new(of(&["ab", "c", "de"]), 4);
+        let kept = Kept::new(of(&["ab", "c", "de"]), 4, Share::uncounted());
         assert!(!kept.fits());
         assert_eq!(all(kept.reader().unwrap()).await, "abcde");
         assert!(kept.reader().is_none() && kept.bytes().is_none());
@@ -210,10 +236,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_length_that_is_known_is_told() {
-        let kept = Kept::new(Body::from("abc"), 3);
+        let kept = Kept::new(Body::from("abc"), 3, Share::uncounted());
         assert!(kept.fits());
         assert_eq!(kept.reader().unwrap().size_hint().exact(), Some(3));
-        let none = Kept::new(Body::empty(), 3);
+        let none = Kept::new(Body::empty(), 3, Share::uncounted());
         assert!(!none.is_untouched() && none.fits() && none.reader().unwrap().is_end_stream());
         assert_eq!(all(none.reader().unwrap()).await, "");
     }

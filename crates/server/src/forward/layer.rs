@@ -56,13 +56,11 @@ pub(crate) fn admit(app: &App, entrance: Entrance, headers: &mut HeaderMap) -> R
     if accepted && is_marked && entrance != Entrance::Clients {
         return Ok(true);
     }
-    // Not by whom: that is what whoever sent it says. A replica with another secret is told, and says so in its own log.
     let detail = match entrance {
         Entrance::Shared => "only a replica of this fleet forwards requests",
         Entrance::Clients => "this address is for clients: replicas have one of their own",
         Entrance::Replicas => "this address is for the replicas of this fleet",
     };
-    tracing::warn!(?entrance, "a request was refused that is no replica's, or came where replicas do not");
     app.metrics.forward.peers_refused.inc();
     Err(Problem::new(ErrorCode::PeerRefused, detail))
 }

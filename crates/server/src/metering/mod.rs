@@ -11,3 +11,4 @@ mod rate;
 pub(crate) use caller::CallerId;
 pub(crate) use layer::meter;
 pub(crate) use meters::Metering;
+pub(crate) use rate::TooMany;

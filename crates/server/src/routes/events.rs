@@ -14,7 +14,7 @@ use super::{
     schemas::{AppendedEventsBody, EventPageBody, NewEventsBody},
 };
 use crate::{
-    answer::Answer,
+    answer::{Answer, LargeAnswer},
     app::{AppState, Opening},
     extract::{IdempotencyKey, JsonBytes, Query, Tenant},
     patience::Patience,
@@ -46,8 +46,8 @@ pub(crate) async fn append(
     IdempotencyKey(key): IdempotencyKey,
     JsonBytes(body): JsonBytes,
 ) -> Result<Response, Problem> {
-    let mut batch =
-        NewEvent::batch_from_json(&body).map_err(|error| Problem::malformed(error.to_string()))?;
+    let mut batch = NewEvent::batch_from_json(&body, app.config.limits.batch_events_max)
+        .map_err(|error| Problem::malformed(error.to_string()))?;
     let one = body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[');
     drop(body);
     if let Some(key) = key {
@@ -125,13 +125,14 @@ pub(crate) async fn read(
     if follow {
         return follow::follow(&app, tenant, patience, wanted).await;
     }
-    let page = app
+    let mut page = app
         .serve(&tenant.key, Opening::Existing, patience, |handle| {
             let wanted = wanted.clone();
             async move { handle.ledger().events(wanted).await }
         })
         .await?;
-    Ok(Answer(page).into_response())
+    let held = page.held.take();
+    Ok(LargeAnswer(page, held).into_response())
 }
 
 pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {

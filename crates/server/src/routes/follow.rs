@@ -6,7 +6,7 @@ use axum::response::{
     IntoResponse, Response,
     sse::{Event as SseEvent, Sse},
 };
-use leasehold_ledger::{Event, EventQuery};
+use leasehold_ledger::{Event, EventQuery, Held};
 use leasehold_tenure::{LedgerRef, TenureError};
 use leasehold_types::{ErrorCode, Position, Timer};
 use serde_json::json;
@@ -32,6 +32,8 @@ struct Follower {
     query: EventQuery,
     /// Read and not yet sent; refilled only when it is empty, so that a slow client costs one page.
     page: VecDeque<Event>,
+    /// What it holds of the memory for answers, until it is sent.
+    held: Held,
     /// Whether the ledger had more behind the page.
     has_more: bool,
     /// The id that the client has.
@@ -69,6 +71,7 @@ pub(crate) async fn follow(
         sent: query.after,
         query: EventQuery { after: page.next.or(query.after), ..query },
         page: page.events.into(),
+        held: page.held,
         has_more: page.has_more,
         timer: Arc::clone(&app.timer),
         heartbeat_every: app.config.follow.heartbeat_every,
@@ -86,6 +89,9 @@ async fn next(mut follower: Follower) -> Option<(Result<SseEvent, Infallible>, F
     loop {
         if let Some(event) = follower.page.pop_front() {
             follower.sent = Some(event.position);
+            if follower.page.is_empty() {
+                drop(follower.held.take());
+            }
             return Some((Ok(message(&event)), follower));
         }
         if !follower.has_more {
@@ -103,6 +109,13 @@ async fn next(mut follower: Follower) -> Option<(Result<SseEvent, Infallible>, F
                 follower.query.after = page.next.or(follower.query.after);
                 follower.has_more = page.has_more;
                 follower.page = page.events.into();
+                follower.held = page.held;
+            }
+            // There is memory for it again soon: the client waits as for any next event.
+            Err(error) if error.code() == ErrorCode::Overloaded => {
+                follower.timer.sleep(RETRY).await;
+                follower.has_more = true;
+                return Some((Ok(SseEvent::default().comment("")), follower));
             }
             Err(error) => return Some(ended_by(follower, &error)),
         }

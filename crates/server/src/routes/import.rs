@@ -6,7 +6,7 @@ use axum::{
     extract::{Request, State},
     http::header,
 };
-use leasehold_ledger::{Ledger, LedgerError, LedgerOptions, verify_file};
+use leasehold_ledger::{Ledger, LedgerError, LedgerOptions, SharedMemory, verify_file};
 use leasehold_tenure::{LedgerRef, RunError};
 use leasehold_types::{Clock, Entropy, Epoch, ErrorCode, LeaseKey, Position};
 use serde::Serialize;
@@ -121,20 +121,30 @@ async fn receive(app: &App, request: Request, path: &Path) -> Result<(), Problem
 /// The received file, once it is known to be a whole ledger.
 async fn source_of(app: &App, path: &Path) -> Result<Arc<Ledger>, Problem> {
     let (path, clock, entropy) = (path.to_owned(), Arc::clone(&app.clock), Arc::clone(&app.entropy));
-    tokio::task::spawn_blocking(move || open_source(&path, clock, &entropy))
+    let memory = app.router.options().ledger.limits.memory.clone();
+    tokio::task::spawn_blocking(move || open_source(&path, clock, &entropy, memory))
         .await
         .map_err(|_| Problem::internal("the check of the file ended unexpectedly"))?
         .map(Arc::new)
         .map_err(|error| match error.code() {
-            code @ (ErrorCode::DiskFull | ErrorCode::LocalIo) => Problem::new(code, chain_of(&error)),
+            code @ (ErrorCode::DiskFull | ErrorCode::LocalIo | ErrorCode::Overloaded) => {
+                Problem::new(code, chain_of(&error))
+            }
             // The file's path is this replica's business.
             _ => Problem::malformed(format!("the body is not an exported ledger: {}", detail_of(&error))),
         })
 }
 
-fn open_source(path: &Path, clock: Arc<dyn Clock>, entropy: &Entropy) -> Result<Ledger, LedgerError> {
+fn open_source(
+    path: &Path,
+    clock: Arc<dyn Clock>,
+    entropy: &Entropy,
+    memory: SharedMemory,
+) -> Result<Ledger, LedgerError> {
     verify_file(path)?;
-    Ledger::open(path, Epoch::MAX, entropy.tenure_id(), clock, LedgerOptions::default())
+    let mut options = LedgerOptions::default();
+    options.limits.memory = memory;
+    Ledger::open(path, Epoch::MAX, entropy.tenure_id(), clock, options)
 }
 
 fn detail_of(error: &LedgerError) -> String {

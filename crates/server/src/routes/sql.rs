@@ -17,7 +17,7 @@ use super::{
     schemas::{ExecuteAnswerBody, RowsBody},
 };
 use crate::{
-    answer::Answer,
+    answer::LargeAnswer,
     app::{App, AppState, Opening},
     extract::{IdempotencyKey, Json, Tenant},
     patience::Patience,
@@ -32,7 +32,7 @@ pub(crate) struct QueryBody {
     #[schema(example = "select count(*) from events where kind = ?")]
     sql: String,
     /// Its parameters by position. A blob is `{"base64": "…"}`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "leasehold_ledger::read_params")]
     #[schema(value_type = Vec<Value>)]
     params: Vec<Value>,
 }
@@ -55,13 +55,16 @@ pub(crate) async fn query(
     tenant: Tenant,
     patience: Patience,
     Json(body): Json<QueryBody>,
-) -> Result<Answer<Rows>, Problem> {
+) -> Result<LargeAnswer<Rows>, Problem> {
     app.serve(&tenant.key, Opening::Existing, patience, |handle| {
         let (sql, params) = (body.sql.clone(), body.params.clone());
         handle.run_async(move |ledger| async move { ledger.query(sql, params).await }).map(flat)
     })
     .await
-    .map(Answer)
+    .map(|mut rows| {
+        let held = rows.held.take();
+        LargeAnswer(rows, held)
+    })
 }
 
 /// Statements of one transaction.
@@ -69,6 +72,7 @@ pub(crate) async fn query(
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecuteBody {
     /// The statements, executed in order, all or none of them.
+    #[serde(deserialize_with = "leasehold_ledger::read_statements")]
     #[schema(value_type = Vec<QueryBody>, min_items = 1, max_items = 100)]
     statements: Vec<Statement>,
 }
@@ -92,7 +96,7 @@ pub(crate) async fn execute(
     patience: Patience,
     IdempotencyKey(key): IdempotencyKey,
     Json(body): Json<ExecuteBody>,
-) -> Result<Answer<ExecuteAnswer>, Problem> {
+) -> Result<LargeAnswer<ExecuteAnswer>, Problem> {
     let key = key.map(|key| LedgerKey::of(key, &body.statements));
     let execute = |handle: Handle| {
         let (statements, key) = (body.statements.clone(), key.clone());
@@ -100,11 +104,16 @@ pub(crate) async fn execute(
     };
     match app.serve(&tenant.key, Opening::Existing, patience, &execute).await {
         Err(problem) if problem.code() == ErrorCode::TenantUnknown => {}
-        answered => return answered.map(Answer),
+        answered => return answered.map(large),
     }
     // What cannot be executed creates nothing.
     rehearse(&app, &tenant.key, body.statements.clone()).await?;
-    app.serve(&tenant.key, Opening::CreateUnlessForgotten, patience, &execute).await.map(Answer)
+    app.serve(&tenant.key, Opening::CreateUnlessForgotten, patience, &execute).await.map(large)
+}
+
+fn large(mut answer: ExecuteAnswer) -> LargeAnswer<ExecuteAnswer> {
+    let held = answer.held.take();
+    LargeAnswer(answer, held)
 }
 
 /// Executes the statements in an empty ledger that nobody keeps: what an unknown tenant would answer.

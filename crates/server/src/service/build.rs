@@ -7,7 +7,7 @@ use std::{
 
 use leasehold_blob::{BlobStore, DirectoryStore};
 use leasehold_lease::{LeaseStore, SqliteLeaseStore, TokenStore, TokioTimer};
-use leasehold_ledger::LedgerOptions;
+use leasehold_ledger::{LedgerOptions, Memory, SharedMemory};
 use leasehold_tenure::{Backends, Router, RouterOptions, TenureEvent};
 use leasehold_types::{Clock, Entropy, NoPoints, Points, ReplicaId, SystemClock, Timer};
 use tokio::sync::Semaphore;
@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use super::{
     cloud,
     derivation::derivation_key,
-    memory::sql_memory_max,
+    memory::{request_memory_max, sql_memory_max},
     node::{NodeLock, take_replica},
 };
 use crate::{
@@ -25,6 +25,7 @@ use crate::{
     bounds::Bound,
     config::BackendPair,
     forward::Forwarding,
+    memory::Budget,
     metering::Metering,
     metrics::Metrics,
     panics::watch_panics,
@@ -113,6 +114,7 @@ impl Service {
         let edges = Edges::system();
         config.check()?;
         config.check_serving()?;
+        temporary_files(&absolute(&config.data_dir)?)?;
         let stores = Stores::open(&config, &edges).await?;
         Self::build_with(config, edges, stores).await
     }
@@ -142,7 +144,10 @@ impl Service {
         };
         let departures = Arc::new(Departures::default());
         let told = (Arc::clone(&metrics), Arc::clone(&departures));
-        let options = router_options(&config, node_dir, replica.clone(), told);
+        let bytes_max = config.limits.memory_bytes_max.unwrap_or_else(request_memory_max);
+        let memory = Arc::new(Budget::new(bytes_max, metrics.memory.clone()));
+        let mut options = router_options(&config, node_dir, replica.clone(), told);
+        options.ledger.limits.memory = SharedMemory::new(Arc::clone(&memory) as Arc<dyn Memory>);
         let router = Router::new(options, backends)?;
         let forwarding = Forwarding::new(&config, &replica, &edges.clock, &edges.timer)?;
         let tls = config.tls.listener()?;
@@ -176,6 +181,7 @@ impl Service {
                 limits.in_flight_per_tenant_max,
             ),
             metering: Metering::new(limits, &edges.clock),
+            memory,
             followers: Bound::new(
                 "streams are open",
                 config.follow.followers_max,
@@ -226,6 +232,8 @@ fn router_options(
     ledger.limits.batch_events_max = limits.batch_events_max;
     ledger.limits.batch_bytes_max = limits.body_bytes_max;
     ledger.limits.file_bytes_max = Some(limits.ledger_bytes_max);
+    // A sort of all that a ledger has takes two or three; what is told apart at random writes its pages again and again.
+    ledger.limits.temp_bytes_max = limits.ledger_bytes_max.saturating_mul(8);
     let observer = move |event: &TenureEvent| {
         metrics.observe(event);
         if let TenureEvent::Released { key, flushed, .. } = event {
@@ -256,6 +264,16 @@ fn absolute(path: &Path) -> Result<PathBuf, StartError> {
         path: path.to_owned(),
         source,
     })
+}
+
+/// Has `SQLite` keep its temporary files beside the ledgers, where an image without anything else has room too. They are nameless, so
+/// that processes on one data directory are not in each other's way and nothing stays.
+fn temporary_files(data_dir: &Path) -> Result<(), StartError> {
+    let path = data_dir.join("tmp");
+    let failed = |source| StartError::Local { action: "create", path: path.clone(), source };
+    private_dir::make(data_dir).map_err(failed)?;
+    private_dir::make_own(&path).map_err(failed)?;
+    leasehold_ledger::keep_temporary_files_in(&path).map_err(StartError::Memory)
 }
 
 /// The scratch directory, empty: what a crash left in it belongs to nobody.

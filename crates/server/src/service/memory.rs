@@ -1,9 +1,11 @@
-//! How much memory callers' SQL may take, all tenants together.
+//! How much memory callers' SQL may take, and their requests, all tenants together.
 
 use std::{fs, path::Path};
 
-/// The part of the machine's memory that `SQLite` may have; the rest is for requests, uploads and the system's own cache.
-const SHARE: u64 = 2;
+/// The part of the machine's memory that `SQLite` may have.
+const SQL_PART: u64 = 2;
+/// The part that requests and their answers may have. What is left is for uploads, the program itself and the system's own cache.
+const REQUEST_PART: u64 = 4;
 /// What is counted on where the system does not say how much memory there is.
 const UNKNOWN_MEMORY_BYTES: u64 = 2 << 30;
 /// Less than this serves nobody.
@@ -14,13 +16,22 @@ const BYTES_MIN: u64 = 64 << 20;
 ///
 /// It is no setting: what it keeps off is the end of the whole process, and a container's limit is where memory is set.
 pub(super) fn sql_memory_max() -> u64 {
+    (available() / SQL_PART).max(BYTES_MIN)
+}
+
+/// What requests may hold unless `limits.memory_bytes_max` says so, in bytes: a quarter of the same.
+pub(super) fn request_memory_max() -> u64 {
+    (available() / REQUEST_PART).max(BYTES_MIN)
+}
+
+/// What this process may have.
+fn available() -> u64 {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let of_groups =
         limit_files(&groups).into_iter().filter_map(|path| read(Path::new(&path))?.trim().parse().ok());
     let of_machine = read(Path::new("/proc/meminfo")).and_then(|text| machine_bytes(&text));
-    let available = of_groups.chain(of_machine).min().unwrap_or(UNKNOWN_MEMORY_BYTES);
-    (available / SHARE).max(BYTES_MIN)
+    of_groups.chain(of_machine).min().unwrap_or(UNKNOWN_MEMORY_BYTES)
 }
 
 /// Where the limits of these control groups stand, those of the groups around them included. A group without a limit
@@ -82,7 +93,8 @@ mod tests {
 
     #[test]
     fn there_is_a_bound_and_room_below_it() {
-        let bytes = sql_memory_max();
-        assert!((BYTES_MIN..1 << 50).contains(&bytes), "{bytes}");
+        for bytes in [sql_memory_max(), request_memory_max()] {
+            assert!((BYTES_MIN..1 << 50).contains(&bytes), "{bytes}");
+        }
     }
 }

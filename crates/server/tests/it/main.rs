@@ -11,6 +11,7 @@ mod forwarding;
 mod full_disk;
 mod hostile_requests;
 mod lifecycle;
+mod memory;
 mod metering;
 mod operations;
 mod outages;

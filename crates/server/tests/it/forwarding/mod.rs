@@ -4,6 +4,7 @@ mod ending;
 mod faults;
 pub(crate) mod fleet;
 mod marks;
+mod metering;
 mod moving;
 mod pausing;
 mod placing;
