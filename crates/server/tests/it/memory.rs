@@ -136,6 +136,7 @@ async fn a_body_without_a_length_counts_as_it_comes_and_an_answer_until_it_has_g
     let dir = tempfile::tempdir().unwrap();
     let mut config = config_in(dir.path());
     narrow(&mut config);
+    config.limits.memory_bytes_max = Some(64 * MIB);
     let served = Served::start(config).await;
     let piece = "x".repeat(100_000);
     let (sender, receiver) = tokio::sync::mpsc::channel::<Result<String, std::io::Error>>(1);
@@ -157,17 +158,19 @@ async fn a_body_without_a_length_counts_as_it_comes_and_an_answer_until_it_has_g
     assert_eq!(soon("the answer", append).await.unwrap().unwrap().status(), 201);
     eventually("it is given back", async || held(&served).await == 0).await;
 
-    // Some megabytes that stay between here and a client that does not read.
-    let large = json!({ "sql": "with recursive n(x) as (select 1 union all select x + 1 from n where x < 25) select hex(zeroblob(50000)) from n" });
+    // More than stays in the system's buffers between here and a client that does not read.
+    let large = json!({ "sql": "with recursive n(x) as (select 1 union all select x + 1 from n where x < 160) select hex(zeroblob(50000)) from n" });
     let body = large.to_string();
-    let mut idle = TcpStream::connect(served.url.strip_prefix("http://").unwrap()).await.unwrap();
+    let idle = tokio::net::TcpSocket::new_v4().unwrap();
+    idle.set_recv_buffer_size(16 * 1024).unwrap();
+    let mut idle = idle.connect(served.url.strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap();
     let head = format!(
         "POST {}/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         path_of(TENANT),
         body.len()
     );
     idle.write_all(head.as_bytes()).await.unwrap();
-    eventually("the answer is held", async || held(&served).await > 5_000_000).await;
+    eventually("the answer is held", async || held(&served).await > 32_000_000).await;
     served.post_json(&format!("{}/query", path_of(TENANT)), &large).await.problem(429, "overloaded");
     drop(idle);
     eventually("it is given back", async || held(&served).await == 0).await;
