@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::{
     XtaskError, chart, documents,
     fleet::{self, Launcher},
-    house, layers, suites,
+    house, layers, sbom, suites,
     supply::{self, Advisories},
     threats,
     tool::Cargo,
@@ -31,6 +31,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), XtaskError> {
 
     header(3, "supply chain");
     supply::run(workspace, Advisories::IfReachable)?;
+    sbom::write(workspace, None)?;
 
     header(4, "lints");
     cargo.run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
