@@ -52,7 +52,7 @@ pub(crate) struct ForgetQuery {
 #[expect(dead_code, reason = "the parameter as the OpenAPI document shows it; `IfMatch` reads it")]
 pub(crate) struct IfMatchHeader {
     /// Forget only while this is the tenant's epoch.
-    #[param(rename = "If-Match", pattern = "^\"?[1-9][0-9]{0,18}\"?$", example = "7")]
+    #[param(rename = "If-Match", pattern = "^([1-9][0-9]{0,18}|\"[1-9][0-9]{0,18}\")$", example = "7")]
     if_match: Option<String>,
 }
 

@@ -8,7 +8,12 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{answer::Answer, app::AppState, problem::Problem, stage::Stage};
+use crate::{
+    answer::Answer,
+    app::AppState,
+    problem::{Problem, ProblemBody},
+    stage::Stage,
+};
 
 /// How a replica stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -62,7 +67,10 @@ pub(crate) async fn ready(State(app): State<AppState>) -> Response {
     path = "/metrics",
     operation_id = "metrics",
     tag = "probes",
-    responses((status = 200, description = "As they stand", body = String, content_type = "application/openmetrics-text"))
+    responses(
+        (status = 200, description = "As they stand", body = String, content_type = "application/openmetrics-text"),
+        (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+    )
 )]
 pub(crate) async fn metrics(State(app): State<AppState>) -> Result<Response, Problem> {
     let (in_flight, followers) = (app.in_flight.total(), app.followers.total());
