@@ -23,21 +23,27 @@ const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOS
 
 /// Asks once, and shows what the replica says of itself.
 pub(crate) async fn probe(args: ProbeArgs, output: Output) -> Result<Exit, CliError> {
-    let endpoint = match args.endpoint {
-        Some(endpoint) => endpoint,
-        None => beside(env::var(LISTEN).ok().as_deref(), env::var_os(CERT_FILE).is_some())?,
+    let client = match (args.endpoint, &args.ca_file) {
+        (Some(endpoint), ca_file) => Client::new(endpoint, args.timeout, ca_file.as_deref())?,
+        (None, ca_file) => {
+            let endpoint = beside(env::var(LISTEN).ok().as_deref(), env::var_os(CERT_FILE).is_some())?;
+            match ca_file {
+                Some(ca_file) => Client::new(endpoint, args.timeout, Some(ca_file))?,
+                None => Client::beside(endpoint, args.timeout)?,
+            }
+        }
     };
     let path = match args.what {
         Probed::Alive => "healthz",
         Probed::Ready => "readyz",
     };
-    let (stands, status) = Client::new(endpoint, args.timeout, args.ca_file.as_deref())?.health(path).await?;
+    let (stands, status) = client.health(path).await?;
     output.show(&json!({ "status": status }), |out| writeln!(out, "{status}"))?;
     Ok(if stands { Exit::Done } else { Exit::TryAgain })
 }
 
-/// The replica of this machine that was told to listen at `listen`: by loopback where that is every address. One that speaks TLS is known like
-/// any other: its certificate has to be one for that address.
+/// The replica of this machine that was told to listen at `listen`: by loopback where that is every address. One that speaks TLS has no
+/// certificate for loopback: who answers there is believed, and is shown nothing.
 fn beside(listen: Option<&str>, speaks_tls: bool) -> Result<Endpoint, CliError> {
     let mut address = match listen {
         Some(text) => text.parse().map_err(|_| CliError::NoAddress { text: text.to_owned() })?,

@@ -48,4 +48,4 @@ pub use error::{ConfigError, ExitReport, ServeError, StartError};
 pub use panics::watch_panics;
 pub use service::{Edges, Listeners, Service, Shutdown, Stores, banner, bind};
 pub use telemetry::init_telemetry;
-pub use tls::{ServedCertificate, TlsError, client_config};
+pub use tls::{ServedCertificate, TlsError, client_config, config_for_whoever_answers};

@@ -31,7 +31,7 @@ pub(crate) struct ProbeArgs {
         help = "The replica to ask [default: loopback, at the port of LEASEHOLD_LISTEN, else 7400, by https with LEASEHOLD_TLS__CERT_FILE] [env: LEASEHOLD_URL]"
     )]
     pub(crate) endpoint: Option<Endpoint>,
-    /// The authorities (PEM) by which a replica is known that is asked by https [default: this machine's]
+    /// The authorities (PEM) by which a replica is known that is asked by https [default: this machine's; of one beside this process, anybody's]
     #[arg(long, value_name = "FILE", env = "LEASEHOLD_CA_FILE")]
     pub(crate) ca_file: Option<PathBuf>,
     /// How long it may take to answer

@@ -34,6 +34,11 @@ impl Client {
         Ok(Self { wire: Wire::new(timeout, ca_file)?, endpoint, token: None })
     }
 
+    /// Of the process beside this one, whatever certificate it shows. It has no token, and [`with_token_of`](Self::with_token_of) is not for it.
+    pub(crate) fn beside(endpoint: Endpoint, timeout: Duration) -> Result<Self, CliError> {
+        Ok(Self { wire: Wire::to_whoever_answers(timeout)?, endpoint, token: None })
+    }
+
     /// The same, showing the token in this file. It is shown to nobody who would have to be sent it in clear.
     pub(crate) fn with_token_of(self, file: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = file else { return Ok(self) };

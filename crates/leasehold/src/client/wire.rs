@@ -1,6 +1,6 @@
 //! Connections to replicas: HTTP/1.1, plain or by TLS. It is the client that replicas ask one another by.
 
-use std::{error::Error, path::Path, time::Duration};
+use std::{error::Error, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
@@ -12,8 +12,9 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use leasehold_lease::TokioTimer;
-use leasehold_server::client_config;
+use leasehold_server::{TlsError, client_config, config_for_whoever_answers};
 use leasehold_types::Timer as _;
+use rustls::ClientConfig;
 use url::Url;
 
 use crate::error::CliError;
@@ -51,7 +52,16 @@ pub(crate) struct Answer {
 impl Wire {
     /// Known by the authorities of `ca_file`, and of this machine where none is named. Each wait is bounded by `timeout`.
     pub(super) fn new(timeout: Duration, ca_file: Option<&Path>) -> Result<Self, CliError> {
-        let tls = client_config(ca_file).map_err(|source| CliError::Authorities { source })?;
+        Self::by(timeout, client_config(ca_file))
+    }
+
+    /// To whoever answers: nothing is to be shown to them.
+    pub(super) fn to_whoever_answers(timeout: Duration) -> Result<Self, CliError> {
+        Self::by(timeout, config_for_whoever_answers())
+    }
+
+    fn by(timeout: Duration, tls: Result<Arc<ClientConfig>, TlsError>) -> Result<Self, CliError> {
+        let tls = tls.map_err(|source| CliError::Authorities { source })?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);

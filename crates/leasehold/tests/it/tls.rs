@@ -50,6 +50,9 @@ async fn a_replica_is_asked_by_https_and_known_by_its_authority() {
         let listen = replica.endpoint.trim_start_matches("https://");
         let told = [("LEASEHOLD_LISTEN", listen), ("LEASEHOLD_CA_FILE", text(&ca)), files[0]];
         leasehold_in(&told, ["probe", what]).await.assert(0);
+        leasehold_in(&[told[0], told[2]], ["probe", what]).await.assert(0);
+        // Whoever is named is known by an authority, on this machine too.
+        leasehold_in(&[told[2]], ["probe", what, "--endpoint", &replica.endpoint]).await.assert(5);
     }
     let refused = asked(&["--ca-file", text(&key), "--json"]).await.assert(2);
     assert_eq!(refused.error_code(), "invalid_configuration");

@@ -8,6 +8,7 @@ mod keep;
 mod listener;
 mod pem;
 mod wall_time;
+mod whoever;
 
 pub use certificate::ServedCertificate;
 pub use client::client_config;
@@ -17,3 +18,4 @@ pub(crate) use from_files::{FromFiles, Looked};
 pub(crate) use keep::keep_tls;
 pub(crate) use listener::ListenerTls;
 pub use pem::TlsError;
+pub use whoever::config_for_whoever_answers;
