@@ -13,7 +13,7 @@ pub(crate) const TEXT_BYTES_MAX: usize = 256;
 
 /// An event to append.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct NewEvent {
     /// What happened: 1 to 128 bytes.
     pub kind: String,
@@ -39,6 +39,7 @@ pub struct NewEvent {
     #[serde(skip)]
     pub derived: Option<DerivedKey>,
 }
+leasehold_types::only_as_object!(NewEvent + Serialize);
 
 /// A key that a caller gave to a whole batch. It stands for the batch: repeated with more events, fewer, or one that is no batch, it is a
 /// conflict.

@@ -8,6 +8,7 @@ use serde::{
     de::{self, MapAccess, Visitor},
     ser::SerializeMap as _,
 };
+use serde_json::value::RawValue;
 
 use crate::Held;
 
@@ -95,8 +96,27 @@ impl Serialize for Value {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor)
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        match text.get().as_bytes().first() {
+            Some(b'-' | b'0'..=b'9') => number_of(text.get()).map_err(de::Error::custom),
+            _ => serde_json::Deserializer::from_str(text.get())
+                .deserialize_any(ValueVisitor)
+                .map_err(de::Error::custom),
+        }
     }
+}
+
+/// A number by its text. Of what comes ready-made, a whole one beyond 64 bits is a real with its last digits gone, and a real may be the
+/// neighbour of the one that was written.
+fn number_of(text: &str) -> Result<Value, String> {
+    let shown = || text.chars().take(40).collect::<String>();
+    let is_whole = text != "-0" && text.bytes().all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
+    if is_whole {
+        let refuse = |_| format!("{} does not fit a 64-bit signed integer", shown());
+        return text.parse().map(Value::Integer).map_err(refuse);
+    }
+    let real = text.parse().ok().filter(|real: &f64| real.is_finite());
+    real.map(Value::Real).ok_or_else(|| format!("{} is beyond what a 64-bit float can be", shown()))
 }
 
 struct ValueVisitor;
@@ -114,20 +134,6 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
         Ok(Value::Integer(value.into()))
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Integer(value))
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-        i64::try_from(value)
-            .map(Value::Integer)
-            .map_err(|_| E::custom(format_args!("{value} does not fit a 64-bit signed integer")))
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Real(value))
     }
 
     fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
@@ -163,7 +169,7 @@ pub struct Rows {
 
 /// One statement of an `execute`. As JSON: `{"sql": "...", "params": [...]}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Statement {
     /// Its text: exactly one statement.
     pub sql: String,
@@ -171,6 +177,7 @@ pub struct Statement {
     #[serde(default, deserialize_with = "crate::lists::read_params")]
     pub params: Vec<Value>,
 }
+leasehold_types::only_as_object!(Statement + Serialize);
 
 impl Statement {
     /// The statement of this text and these parameters.
@@ -260,12 +267,16 @@ mod tests {
         }
         assert_eq!(serde_json::to_string(&Value::Real(f64::INFINITY)).unwrap(), "null");
         assert_eq!(serde_json::from_str::<Value>("true").unwrap(), Value::Integer(1));
+        let exact = 3.851_233_519_748_087_6e297;
+        assert_eq!(serde_json::from_str::<Value>("3.8512335197480876e297").unwrap(), Value::Real(exact));
     }
 
     #[test]
     fn what_is_no_value_is_refused() {
         for json in [
             "9223372036854775808",
+            "-9223372036854775809",
+            "18446744073709551616",
             "[]",
             "{}",
             "{\"hex\":\"00\"}",

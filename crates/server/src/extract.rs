@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use axum::{
     body::Body,
     extract::{FromRequest, FromRequestParts, Path, Request},
-    http::{HeaderMap, header, request::Parts},
+    http::{HeaderMap, HeaderValue, header, header::AsHeaderName, request::Parts},
 };
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
@@ -204,18 +204,36 @@ impl FromRequestParts<AppState> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Problem> {
-        let Some(value) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(Self(None)) };
         let refuse = || {
             Problem::invalid(format!(
-                "Idempotency-Key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters"
+                "Idempotency-Key is there once, and has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters"
             ))
         };
-        let text = value.to_str().map_err(|_| refuse())?.trim();
-        let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-        if bare.is_empty() || bare.len() > IDEMPOTENCY_KEY_BYTES_MAX {
-            return Err(refuse());
+        match only(&parts.headers, IDEMPOTENCY_KEY).map_err(|_| refuse())? {
+            None => Ok(Self(None)),
+            Some(value) => idempotency_key_of(value).map(|key| Self(Some(key))).ok_or_else(refuse),
         }
-        Ok(Self(Some(bare.to_owned())))
+    }
+}
+
+fn idempotency_key_of(value: &HeaderValue) -> Option<String> {
+    let text = value.to_str().ok()?.trim_matches([' ', '\t']);
+    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    let is_key = (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&bare.len())
+        && bare.bytes().all(|byte| byte.is_ascii_graphic());
+    is_key.then(|| bare.to_owned())
+}
+
+/// A header that is there twice: whoever is in between might go by the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Twice;
+
+/// The only value of a header.
+pub(crate) fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Result<Option<&HeaderValue>, Twice> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(Twice),
     }
 }
 
@@ -226,13 +244,61 @@ impl FromRequestParts<AppState> for IfMatch {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Problem> {
-        let Some(value) = parts.headers.get(header::IF_MATCH) else { return Ok(Self(None)) };
-        value
-            .to_str()
-            .ok()
-            .and_then(|text| text.trim().trim_matches('"').parse::<u64>().ok())
-            .and_then(|number| leasehold_types::Epoch::new(number).ok())
-            .map(|epoch| Self(Some(epoch)))
-            .ok_or_else(|| Problem::invalid("If-Match is the tenant's epoch, such as 7"))
+        let refuse = || Problem::invalid("If-Match is there once, and is the tenant's epoch, such as 7");
+        match only(&parts.headers, header::IF_MATCH).map_err(|_| refuse())? {
+            None => Ok(Self(None)),
+            Some(value) => epoch_of(value).map(|epoch| Self(Some(epoch))).ok_or_else(refuse),
+        }
+    }
+}
+
+fn epoch_of(value: &HeaderValue) -> Option<leasehold_types::Epoch> {
+    let text = value.to_str().ok()?.trim_matches([' ', '\t']);
+    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    let is_plain = !bare.starts_with('0') && bare.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| bare.parse().ok()).flatten().and_then(|number| leasehold_types::Epoch::new(number).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_fuzz::{Format, Read};
+
+    use super::*;
+    use crate::fuzz::{bare, corpus};
+
+    #[test]
+    fn an_expected_epoch_is_the_written_one_whatever_the_bytes() {
+        let read = |bytes: &[u8]| -> Read {
+            let value = HeaderValue::from_bytes(bytes).map_err(|error| error.to_string())?;
+            epoch_of(&value).map(|epoch| epoch.to_string().into_bytes()).ok_or_else(|| "no epoch".to_owned())
+        };
+        Format { name: "if-match", read: &read, is_same: &|input, written| bare(input) == bare(written) }
+            .hold(corpus());
+    }
+
+    #[test]
+    fn an_idempotency_key_is_the_written_one_whatever_the_bytes() {
+        let read = |bytes: &[u8]| -> Read {
+            let value = HeaderValue::from_bytes(bytes).map_err(|error| error.to_string())?;
+            // Written in quotes, so that a key that is in quotes itself stays what it is.
+            let key = idempotency_key_of(&value).ok_or("no key")?;
+            Ok(format!("\"{key}\"").into_bytes())
+        };
+        Format {
+            name: "idempotency-key",
+            read: &read,
+            is_same: &|input, written| bare(input) == bare(written),
+        }
+        .hold(corpus());
+    }
+
+    #[test]
+    fn a_header_that_is_there_twice_is_nobodys() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(only(&headers, IDEMPOTENCY_KEY), Ok(None));
+        headers.append(IDEMPOTENCY_KEY, HeaderValue::from_static("a"));
+        assert_eq!(only(&headers, IDEMPOTENCY_KEY), Ok(Some(&HeaderValue::from_static("a"))));
+        headers.append(IDEMPOTENCY_KEY, HeaderValue::from_static("a"));
+        assert_eq!(only(&headers, IDEMPOTENCY_KEY), Err(Twice));
     }
 }

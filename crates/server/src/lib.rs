@@ -19,6 +19,8 @@ mod copying;
 mod error;
 mod extract;
 mod forward;
+#[cfg(test)]
+mod fuzz;
 mod memory;
 mod metering;
 mod metrics;

@@ -10,6 +10,7 @@ use leasehold_types::{Clock, Moment};
 
 use crate::{
     app::{App, AppState},
+    extract::only,
     problem::Problem,
 };
 
@@ -50,7 +51,7 @@ impl Patience {
 
 /// How long the caller waits; `None`: the header says no time.
 fn read(headers: &HeaderMap) -> Option<Duration> {
-    match headers.get(HEADER) {
+    match only(headers, HEADER).ok()? {
         None => Some(DEFAULT),
         Some(value) => value.to_str().ok().and_then(parse),
     }
@@ -62,7 +63,7 @@ impl FromRequestParts<AppState> for Patience {
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
         let wait = read(&parts.headers).ok_or_else(|| {
             Problem::invalid(
-                "Leasehold-Timeout is a whole number of seconds, or of `ms`, `s` or `m`: 30, 500ms",
+                "Leasehold-Timeout is there once, and is a whole number of seconds, or of `ms`, `s` or `m`: 30, 500ms",
             )
         })?;
         Ok(Self::of(app.clock.as_ref(), wait.min(app.config.limits.timeout_max)))
@@ -70,9 +71,10 @@ impl FromRequestParts<AppState> for Patience {
 }
 
 fn parse(text: &str) -> Option<Duration> {
-    let text = text.trim();
+    let text = text.trim_matches([' ', '\t']);
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = if digits.len() <= 9 { digits.parse().ok()? } else { return None };
+    let is_plain = (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = is_plain.then(|| digits.parse().ok()).flatten()?;
     match &text[digits.len()..] {
         "" | "s" => Some(Duration::from_secs(number)),
         "ms" => Some(Duration::from_millis(number)),
@@ -83,7 +85,39 @@ fn parse(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_fuzz::{Format, Read};
+
     use super::*;
+    use crate::fuzz::{bare, corpus};
+
+    #[test]
+    fn a_time_is_the_written_one_whatever_the_bytes() {
+        let read = |bytes: &[u8]| -> Read {
+            let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+            let millis = parse(text).ok_or("no time")?.as_millis();
+            // By the unit in which it has no more digits than a caller may send.
+            let written = match millis {
+                minutes if minutes % 60_000 == 0 => format!("{}m", minutes / 60_000),
+                seconds if seconds % 1_000 == 0 => format!("{}s", seconds / 1_000),
+                millis => format!("{millis}ms"),
+            };
+            Ok(written.into_bytes())
+        };
+        let millis = |bytes: &[u8]| {
+            let text = bare(bytes);
+            let (digits, unit) =
+                text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+            let of_unit: u64 = match unit {
+                "" | "s" => 1_000,
+                "ms" => 1,
+                "m" => 60_000,
+                _ => return None,
+            };
+            Some(digits.parse::<u64>().ok()? * of_unit)
+        };
+        Format { name: "timeout", read: &read, is_same: &|input, written| millis(input) == millis(written) }
+            .hold(corpus());
+    }
 
     #[test]
     fn a_bare_number_counts_seconds() {
@@ -91,7 +125,7 @@ mod tests {
         assert_eq!(parse(" 0s "), Some(Duration::ZERO));
         assert_eq!(parse("1500ms"), Some(Duration::from_millis(1_500)));
         assert_eq!(parse("2m"), Some(Duration::from_secs(120)));
-        for text in ["", "s", "-1", "1.5", "1h", "9999999999", "1 s", "é"] {
+        for text in ["", "s", "-1", "+1", "1.5", "1h", "9999999999", "1 s", "é"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -141,7 +141,14 @@ impl SnapshotError {
     }
 
     pub(crate) fn damaged(object: &BlobKey, detail: impl Into<String>) -> Self {
-        Self::Damaged { object: object.clone(), detail: detail.into() }
+        /// The longest detail, in characters: what lies in the store may be part of it.
+        const DETAIL_CHARS_MAX: usize = 1_000;
+        let mut detail: String = detail.into();
+        if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS_MAX) {
+            detail.truncate(end);
+            detail.push('…');
+        }
+        Self::Damaged { object: object.clone(), detail }
     }
 
     pub(crate) fn local(

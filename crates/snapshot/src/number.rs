@@ -65,13 +65,14 @@ impl fmt::Display for SnapshotNumber {
 
 /// A snapshot: the publish `number` of `epoch`. Shown as `<epoch>.<number>`, e.g. `7.9`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct SnapshotRef {
     /// The epoch in which it was published.
     pub epoch: Epoch,
     /// Its number there.
     pub number: SnapshotNumber,
 }
+leasehold_types::only_as_object!(SnapshotRef + Serialize);
 
 impl fmt::Display for SnapshotRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -76,7 +76,7 @@ impl fmt::Display for Epoch {
 
 /// The forget floor: the highest epoch that was forgotten, 0 when none was. What lies in epochs at or below it is dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "u64", into = "u64")]
 pub struct Floor(u64);
 
 impl Floor {
@@ -113,6 +113,20 @@ impl Floor {
     }
 }
 
+impl TryFrom<u64> for Floor {
+    type Error = EpochError;
+
+    fn try_from(number: u64) -> Result<Self, EpochError> {
+        Self::new(number)
+    }
+}
+
+impl From<Floor> for u64 {
+    fn from(floor: Floor) -> Self {
+        floor.get()
+    }
+}
+
 impl fmt::Display for Floor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -142,5 +156,7 @@ mod tests {
         assert!(!Floor::at(Epoch::FIRST).covers(two));
         assert!(!Floor::NONE.covers(Epoch::FIRST));
         assert_eq!(Floor::NONE.epoch(), None);
+        assert!(serde_json::from_str::<Floor>("9223372036854775808").is_err());
+        assert_eq!(serde_json::to_string(&Floor::at(two)).unwrap(), "2");
     }
 }

@@ -12,6 +12,7 @@ mod derive;
 mod entropy;
 mod epoch;
 mod id;
+mod only_object;
 mod point;
 mod position;
 mod refusal;

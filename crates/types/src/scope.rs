@@ -201,10 +201,10 @@ impl FromStr for Organizations {
 
     /// The organizations of a text, with spaces or commas between them.
     fn from_str(text: &str) -> Result<Self, OrganizationsError> {
-        if text.trim() == "*" {
+        let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+        if words.clone().eq(["*"]) {
             return Ok(Self::All);
         }
-        let words = text.split([' ', ',']).filter(|word| !word.is_empty());
         let orgs = words.map(str::parse).collect::<Result<BTreeSet<OrgSlug>, _>>()?;
         match orgs.len() {
             0 => Err(OrganizationsError::None),

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     XtaskError, bench, beside, chart, ci, contract, described,
     fleet::{self, Launcher},
-    model, sbom, soak, suites,
+    fuzz, model, sbom, soak, suites,
     supply::{self, Advisories},
     workspace::Workspace,
 };
@@ -85,6 +85,8 @@ enum Verb {
     },
     /// Uses and disturbs a fleet by a seed, one round after the other, until something is found or time is up
     Soak(soak::Plan),
+    /// Makes up more for each format that is read, and from other seeds, than every run of the suites does: `cargo xtask fuzz --for 10m`
+    Fuzz(fuzz::Plan),
     /// Starts the servers that the suites need, runs a command that is told their addresses, and stops them:
     /// `cargo xtask services -- cargo nextest run --package leasehold-lease`
     Services {
@@ -118,6 +120,7 @@ pub fn run(cli: &Cli) -> Result<(), XtaskError> {
         }
         Verb::Bench { names } => bench::run(&workspace, names),
         Verb::Soak(plan) => soak::run(&workspace, plan),
+        Verb::Fuzz(plan) => fuzz::run(&workspace, plan),
         Verb::Services { command } => beside::run(&workspace, command),
         Verb::Chart { filter } => chart::run(&workspace, filter.as_deref()),
         Verb::Described => described::run(&workspace),

@@ -3,7 +3,7 @@
 //! `types <- lease, blob, ledger <- snapshot <- tenure <- server <- leasehold`. A crate knows what lies below it, never its
 //! equals: the lease store, the blob store and the ledger do not know one another, so that each can be replaced, tested and
 //! reasoned about alone. The test kit sees everything up to the tenure and is seen by tests only. What starts the servers under
-//! test sees nothing and is seen by tests and by the runner of the suites. The proof sees everything, and only the fleet's
+//! test sees nothing and is seen by tests and by the runner of the suites; what holds formats to their laws sees nothing and is seen by tests. The proof sees everything, and only the fleet's
 //! suites, which nothing sees, see it.
 
 use std::fmt;
@@ -26,6 +26,8 @@ const TESTKIT: &str = "leasehold-testkit";
 const TESTKIT_BELOW: usize = 4;
 /// What starts the servers that the suites need knows no other crate: a dev-dependency of anything.
 const SERVICES: &str = "leasehold-services";
+/// What holds formats to their laws knows no other crate: a dev-dependency of anything.
+const FUZZ: &str = "leasehold-fuzz";
 /// The runner of the suites knows that one and no other, so that it builds when they do not.
 const XTASK: &str = "xtask";
 
@@ -144,7 +146,7 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
     // What lies below the layer of this number may be known.
     let below = match member.name.as_str() {
         TESTKIT => TESTKIT_BELOW,
-        SERVICES | XTASK => 0,
+        SERVICES | FUZZ | XTASK => 0,
         MODEL => MODEL_BELOW,
         BENCHES | PROOF | FLEET => LAYERS.len(),
         name => match layer_of(name) {
@@ -158,6 +160,7 @@ fn breaches_of(member: &Member, members: &[Member]) -> Vec<Breach> {
         let is_for_tests = match dependency.as_str() {
             TESTKIT => ![XTASK, SERVICES].contains(&member.name.as_str()),
             SERVICES => member.name != SERVICES,
+            FUZZ => ![FUZZ, SERVICES, XTASK].contains(&member.name.as_str()),
             _ => false,
         };
         if is_for_tests {
@@ -190,7 +193,7 @@ mod tests {
         let others = LAYERS
             .concat()
             .into_iter()
-            .chain([TESTKIT, SERVICES, XTASK, MODEL, BENCHES, PROOF, FLEET])
+            .chain([TESTKIT, SERVICES, FUZZ, XTASK, MODEL, BENCHES, PROOF, FLEET])
             .filter(|name| *name != member);
         let mut members: Vec<Member> =
             others.map(|name| Member { name: name.to_owned(), dependencies: Vec::new() }).collect();
@@ -235,6 +238,9 @@ mod tests {
             (TESTKIT, "leasehold-server"),
             (SERVICES, "leasehold-types"),
             (SERVICES, TESTKIT),
+            (SERVICES, FUZZ),
+            (FUZZ, "leasehold-types"),
+            (XTASK, FUZZ),
         ] {
             for need in [Need::Product, Need::Tests] {
                 let upward = Breach::Upward { member: member.to_owned(), dependency: dependency.to_owned() };
@@ -245,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_test_kit_and_the_servers_are_for_tests() {
-        for dependency in [TESTKIT, SERVICES] {
+        for dependency in [TESTKIT, SERVICES, FUZZ] {
             assert_eq!(workspace("leasehold-lease", dependency, Need::Tests), []);
             let shipped =
                 Breach::Shipped { member: "leasehold-server".to_owned(), dependency: dependency.to_owned() };

@@ -19,6 +19,7 @@ mod contract;
 mod described;
 mod error;
 mod fleet;
+mod fuzz;
 mod model;
 mod previous;
 mod python;

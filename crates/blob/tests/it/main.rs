@@ -6,3 +6,4 @@ mod azure;
 mod conformance;
 mod directory;
 mod full_disk;
+mod fuzz;

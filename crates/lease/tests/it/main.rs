@@ -7,5 +7,6 @@ mod full_disk;
 mod held;
 mod keeper;
 mod postgres;
+mod rows;
 mod sqlite;
 mod stage;

@@ -76,11 +76,31 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use leasehold_fuzz::{Format, Read, assert_reached};
+
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_are_a_command_or_a_usage_error_whatever_the_bytes() {
+        let read = |bytes: &[u8]| -> Read {
+            let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+            let words = text.split('\n').filter(|word| !word.is_empty());
+            match Cli::try_parse_from(["leasehold"].into_iter().chain(words)) {
+                Ok(_) => Ok(bytes.to_vec()),
+                // It shows what was typed to who typed it.
+                Err(error) => Err(error.to_string().chars().take(1_000).collect()),
+            }
+        };
+        let corpus = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus"));
+        assert_reached(corpus, &["arguments"]);
+        Format { name: "arguments", read: &read, is_same: &|input, written| input == written }.hold(corpus);
     }
 
     #[test]

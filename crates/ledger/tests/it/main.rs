@@ -9,6 +9,7 @@ mod escape;
 mod execute;
 mod files;
 mod fixture;
+mod fuzz;
 mod history;
 mod images;
 mod model;

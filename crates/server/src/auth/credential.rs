@@ -48,10 +48,12 @@ impl<'a> Credential<'a> {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use leasehold_fuzz::{Format, Read};
     use leasehold_types::Entropy;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::fuzz::corpus;
 
     fn headers(values: &[&[u8]]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -84,6 +86,29 @@ mod tests {
         ] {
             assert!(matches!(Credential::of(&headers(shown)), Credential::Unusable(_)), "{shown:?}");
         }
+    }
+
+    #[test]
+    fn a_credential_is_the_shown_one_whatever_the_bytes() {
+        let read = |bytes: &[u8]| -> Read {
+            let mut shown = HeaderMap::new();
+            shown.append(
+                header::AUTHORIZATION,
+                HeaderValue::from_bytes(bytes).map_err(|error| error.to_string())?,
+            );
+            match Credential::of(&shown) {
+                Credential::Token(token) => Ok(format!("Bearer {}", token.reveal()).into_bytes()),
+                Credential::Jwt(token) => Ok(format!("Bearer {token}").into_bytes()),
+                Credential::Missing => panic!("it is there"),
+                Credential::Unusable(why) => Err(why.to_owned()),
+            }
+        };
+        let is_same = |input: &[u8], written: &[u8]| {
+            let (input, written) =
+                (std::str::from_utf8(input).unwrap(), std::str::from_utf8(written).unwrap());
+            input[..7].eq_ignore_ascii_case("bearer ") && input[7..].trim_matches(' ') == &written[7..]
+        };
+        Format { name: "authorization", read: &read, is_same: &is_same }.hold(corpus());
     }
 
     proptest! {

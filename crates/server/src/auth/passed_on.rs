@@ -33,9 +33,33 @@ pub(super) fn received(value: Option<&HeaderValue>, replica: &HeaderValue) -> Op
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use leasehold_fuzz::{Format, Read};
     use leasehold_types::Scope;
 
     use super::*;
+    use crate::fuzz::corpus;
+
+    #[test]
+    fn a_caller_is_the_written_one_whatever_the_bytes() {
+        let read = |bytes: &[u8]| -> Read {
+            let value = HeaderValue::from_bytes(bytes).map_err(|error| error.to_string())?;
+            let caller = received(Some(&value), &HeaderValue::from_static("dev-1")).ok_or("nobody")?;
+            Ok(passed_on(&caller).ok_or("nobody that could be told")?.as_bytes().to_vec())
+        };
+        // Kind and name to the letter; scopes are a set.
+        let parts = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            let mut words = text.splitn(3, ' ').map(str::to_owned);
+            let (kind, name) = (words.next(), words.next());
+            let scopes: BTreeSet<String> =
+                words.next().unwrap_or_default().split([' ', ',']).map(str::to_owned).collect();
+            (kind, name, scopes.into_iter().filter(|scope| !scope.is_empty()).collect::<Vec<_>>())
+        };
+        Format { name: "caller", read: &read, is_same: &|input, written| parts(input) == parts(written) }
+            .hold(corpus());
+    }
 
     #[test]
     fn a_caller_arrives_as_it_was_judged() {

@@ -44,6 +44,7 @@ impl Config {
                 if !is_key(&key) && !is_empty_section {
                     return Err(ConfigError::UnknownKey { key, place: path.display().to_string() });
                 }
+                check_kind(&key, &value)?;
                 builder = set(builder, &key, value)?;
             }
         }
@@ -79,6 +80,19 @@ fn set(builder: Builder, key: &str, value: Value) -> Result<Builder, ConfigError
     builder
         .set_override(key, value)
         .map_err(|source| ConfigError::InvalidValue { detail: format!("`{key}`: {source}") })
+}
+
+/// Refuses what would be taken for a whole number and is none: `1.5` would be rounded, and `true` be 1.
+fn check_kind(key: &str, value: &Value) -> Result<(), ConfigError> {
+    /// The only key that is no whole number.
+    const REAL: &str = "placement.load_slack";
+    let is_none = match value.kind {
+        ValueKind::Float(_) => key != REAL,
+        ValueKind::Boolean(_) => key.ends_with("_max"),
+        _ => false,
+    };
+    let detail = || format!("`{key}`: it has to be a whole number or a text, such as 5 or \"5s\"");
+    if is_none { Err(ConfigError::InvalidValue { detail: detail() }) } else { Ok(()) }
 }
 
 /// The file's tables. Of what is wrong only the kind and the line are told: the line itself may hold a secret.
@@ -206,6 +220,16 @@ mod tests {
             let error = from_env(&[(key, text)]).unwrap_err();
             assert!(error.to_string().contains(key), "{key}: {error}");
         }
+    }
+
+    #[test]
+    fn what_would_be_rounded_is_refused_by_its_key() {
+        for line in ["[limits]\nrows_max = 1.5\n", "limits.rows_max = true\n", "ttl = 1.5\n"] {
+            let error = from_toml(line).unwrap_err();
+            let key = if line.starts_with("ttl") { "`ttl`" } else { "`limits.rows_max`" };
+            assert!(error.to_string().contains(key), "{line}: {error}");
+        }
+        assert!(from_toml("[placement]\nload_slack = 0.5\n").is_ok());
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use leasehold_fuzz::{Format, Read};
 use leasehold_lease::TlsMode;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{ConfigError, Edges, config::load::environment_of};
+use crate::{ConfigError, Edges, config::load::environment_of, fuzz::corpus};
 
 const URL: (&str, &str) = ("postgres.url", "postgres://app:hunter2@db.internal/main");
 const CONTAINER: (&str, &str) = ("azure.container", "images");
@@ -494,4 +495,28 @@ fn what_the_suites_servers_are_found_by_is_no_key() {
     assert_eq!(Config::load(None, [url]).unwrap(), Config::default());
     let other = ("LEASEHOLD_TESTS".to_owned(), "1".to_owned());
     assert!(matches!(Config::load(None, [other]), Err(ConfigError::UnknownKey { .. })));
+}
+
+/// A file is whole, or what is wrong with it is said without a secret.
+#[test]
+fn a_file_is_a_configuration_or_an_error_without_a_secret_whatever_the_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("leasehold.toml");
+    let read = |bytes: &[u8]| -> Read {
+        std::fs::write(&path, bytes).map_err(|error| error.to_string())?;
+        match Config::load(Some(&path), []) {
+            Ok(config) => {
+                assert!(!format!("{config:?}").contains("hunter2"));
+                Ok(bytes.to_vec())
+            }
+            Err(error) => {
+                let said = format!("{error} {error:?}");
+                assert!(!said.contains("hunter2"), "{said}");
+                assert_eq!(error.code(), leasehold_types::ErrorCode::InvalidConfiguration, "{said}");
+                // An operator's own file: a name of any length is told, since it is theirs.
+                Err(said.chars().take(1_000).collect())
+            }
+        }
+    };
+    Format { name: "configuration", read: &read, is_same: &|input, written| input == written }.hold(corpus());
 }

@@ -52,6 +52,7 @@ impl Verdict {
     /// The verdict of another replica's problem.
     pub(crate) fn read(body: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
+        #[serde(remote = "Self")]
         struct Fields {
             code: String,
             executed: String,
@@ -59,6 +60,7 @@ impl Verdict {
             owner: Option<String>,
             endpoint: Option<String>,
         }
+        leasehold_types::only_as_object!(Fields);
         let fields: Fields = serde_json::from_slice(body).ok()?;
         let code = *ErrorCode::ALL.iter().find(|code| code.as_str() == fields.code)?;
         let owner = fields.owner.zip(fields.endpoint).map(|(replica, endpoint)| Owner {
@@ -80,7 +82,30 @@ pub(crate) fn may_tell(status: StatusCode, headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_fuzz::{Format, Read};
+
     use super::*;
+    use crate::fuzz::corpus;
+
+    #[test]
+    fn a_verdict_says_no_more_than_its_problem_whatever_the_bytes() {
+        let read = |bytes: &[u8]| -> Read {
+            let verdict = Verdict::read(bytes).ok_or("no verdict")?;
+            let problem: serde_json::Value =
+                serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+            if let Verdict::Held(owner) = &verdict {
+                assert_eq!(problem["code"], "lease_held");
+                assert_eq!(problem["owner"], owner.replica.as_str());
+                assert_eq!(problem["endpoint"], owner.endpoint.as_str());
+                assert_eq!(problem["epoch"].as_u64(), owner.epoch.map(Epoch::get));
+            }
+            let is_told_as_not_executed =
+                matches!(verdict, Verdict::Held(_) | Verdict::Moving | Verdict::Refused);
+            assert!(!is_told_as_not_executed || problem["executed"] == "no", "{problem}");
+            Ok(bytes.to_vec())
+        };
+        Format { name: "verdict", read: &read, is_same: &|input, written| input == written }.hold(corpus());
+    }
 
     #[test]
     fn what_may_have_been_executed_is_never_told_as_moving() {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     answer::{Answer, LargeAnswer},
     app::{AppState, Opening},
-    extract::{IdempotencyKey, JsonBytes, Query, Tenant},
+    extract::{IdempotencyKey, JsonBytes, Query, Tenant, only},
     patience::Patience,
     problem::{Problem, ProblemBody},
 };
@@ -104,11 +104,10 @@ pub(crate) async fn read(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let follow = wants_stream(&headers);
-    let last_id = headers.get("last-event-id").filter(|_| follow);
+    let refuse = || Problem::invalid("Last-Event-ID is there once, and is a position");
+    let last_id = only(&headers, "last-event-id").map_err(|_| refuse())?.filter(|_| follow);
     let after = match (last_id, query.after) {
-        (Some(id), _) => {
-            Some(id.to_str().map_err(|_| Problem::invalid("Last-Event-ID is a position"))?.to_owned())
-        }
+        (Some(id), _) => Some(id.to_str().map_err(|_| refuse())?.to_owned()),
         (None, after) => after,
     };
     let after: Option<Position> = after

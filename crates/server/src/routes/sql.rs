@@ -26,7 +26,7 @@ use crate::{
 
 /// A statement and its parameters.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub(crate) struct QueryBody {
     /// One statement of SQL that only reads.
     #[schema(example = "select count(*) from events where kind = ?")]
@@ -36,6 +36,7 @@ pub(crate) struct QueryBody {
     #[schema(value_type = Vec<Value>)]
     params: Vec<Value>,
 }
+leasehold_types::only_as_object!(QueryBody);
 
 /// Reads by SQL: the tenant's own tables, and `events`.
 #[utoipa::path(
@@ -69,13 +70,14 @@ pub(crate) async fn query(
 
 /// Statements of one transaction.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub(crate) struct ExecuteBody {
     /// The statements, executed in order, all or none of them.
     #[serde(deserialize_with = "leasehold_ledger::read_statements")]
     #[schema(value_type = Vec<QueryBody>, min_items = 1, max_items = 100)]
     statements: Vec<Statement>,
 }
+leasehold_types::only_as_object!(ExecuteBody);
 
 /// Writes by SQL, in one transaction: the tenant's own tables, never `events`. Creates an unknown tenant, where that succeeds.
 #[utoipa::path(

@@ -350,7 +350,7 @@ pub(crate) async fn list(
 
 /// Who a tenant is of.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub(crate) struct ResolveBody {
     /// Who vouches for the subject, such as an identity provider's URL. 1 to 2,048 bytes.
     #[schema(example = "https://idp.example/acme")]
@@ -359,6 +359,7 @@ pub(crate) struct ResolveBody {
     #[schema(example = "user-1")]
     subject: String,
 }
+leasehold_types::only_as_object!(ResolveBody);
 
 /// The derived tenant.
 #[derive(Debug, Serialize, ToSchema)]

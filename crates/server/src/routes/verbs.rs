@@ -69,12 +69,13 @@ pub(crate) async fn snapshot(
 
 /// Where to.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub(crate) struct HandoffBody {
     /// The replica that opens the tenant before this is answered.
     #[schema(value_type = String, example = "ledger-1")]
     to: ReplicaId,
 }
+leasehold_types::only_as_object!(HandoffBody);
 
 /// Hands the tenant off: waits for work in flight, publishes what is unpublished and gives the lease back. The next call opens
 /// it, on any replica; with a body, the replica that it names has it open when this is answered. Where nobody has it open there

@@ -16,6 +16,7 @@ mod metering;
 mod operations;
 mod outages;
 mod panics;
+mod raw_requests;
 mod readme;
 mod served;
 mod slow_clients;

@@ -16,7 +16,7 @@ use crate::{
 /// What a tenure writes first in its epoch: the snapshot that it starts from. Whatever an older epoch uploads
 /// after that is never read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Pin {
     /// The format.
     pub format: Format,
@@ -33,6 +33,7 @@ pub struct Pin {
     /// When it opened, by the replica's calendar.
     pub at: Timestamp,
 }
+leasehold_types::only_as_object!(Pin + Serialize);
 
 /// What lies under a base's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -41,10 +41,12 @@ pub(crate) enum Document<T> {
 
 /// The fields that are read before anything else is believed.
 #[derive(Deserialize)]
+#[serde(remote = "Self")]
 struct Probe {
     format: u64,
     sealed_by: Option<serde::de::IgnoredAny>,
 }
+leasehold_types::only_as_object!(Probe);
 
 /// Reads the object's body, or says by its name what is wrong with it.
 pub(crate) fn read<T: DeserializeOwned>(object: &BlobKey, body: &[u8]) -> Result<Document<T>, SnapshotError> {

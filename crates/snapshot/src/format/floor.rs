@@ -9,7 +9,7 @@ use crate::format::{Format, document};
 /// A floor object's body. Its name says the floor, and its presence is what counts; the body is for people. It
 /// holds nothing of the tenant and stays for ever.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct FloorRecord {
     /// The format.
     pub format: Format,
@@ -20,6 +20,7 @@ pub struct FloorRecord {
     /// When, by the replica's calendar.
     pub at: Timestamp,
 }
+leasehold_types::only_as_object!(FloorRecord + Serialize);
 
 impl FloorRecord {
     /// The body of the object.

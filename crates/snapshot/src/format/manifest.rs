@@ -16,7 +16,7 @@ use crate::{
 
 /// A snapshot: what it consists of, and where in the tenant's history it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Manifest {
     /// The format.
     pub format: Format,
@@ -46,6 +46,7 @@ pub struct Manifest {
     /// The replica that published it.
     pub replica: ReplicaId,
 }
+leasehold_types::only_as_object!(Manifest + Serialize);
 
 /// A part of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -92,7 +93,7 @@ pub enum Encoding {
 
 /// A part as it is written: one of `key` and `inline`.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 struct WrittenPart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
@@ -103,6 +104,7 @@ struct WrittenPart {
     sha256: Digest,
     encoding: Encoding,
 }
+leasehold_types::only_as_object!(WrittenPart + Serialize);
 
 impl From<Part> for WrittenPart {
     fn from(part: Part) -> Self {

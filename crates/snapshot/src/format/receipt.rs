@@ -8,7 +8,7 @@ use crate::format::Format;
 /// What a forget did, proved by a listing (design.md section 4). Stored in the tenant's row; a repeated forget
 /// answers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Receipt {
     /// The format.
     pub format: Format,
@@ -25,6 +25,7 @@ pub struct Receipt {
     /// When it will be looked at again, so that a late upload does not wait for an open that never comes.
     pub recheck_at: Vec<Timestamp>,
 }
+leasehold_types::only_as_object!(Receipt + Serialize);
 
 impl Receipt {
     /// The receipt as JSON.

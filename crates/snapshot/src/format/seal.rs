@@ -9,16 +9,17 @@ use crate::format::{Format, document};
 
 /// A seal. It says who sealed, for people; that it is there is what counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Seal {
     format: Format,
     /// Who sealed.
     pub sealed_by: Sealer,
 }
+leasehold_types::only_as_object!(Seal + Serialize);
 
 /// Who sealed, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Sealer {
     /// The sealing tenure's epoch.
     pub epoch: Epoch,
@@ -29,6 +30,7 @@ pub struct Sealer {
     /// When, by the replica's calendar.
     pub at: Timestamp,
 }
+leasehold_types::only_as_object!(Sealer + Serialize);
 
 impl Seal {
     /// The seal that the tenure of `claim` puts at `at`.

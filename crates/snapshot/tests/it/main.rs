@@ -4,6 +4,7 @@
 
 mod drivers;
 mod formats;
+mod fuzz;
 mod open_plan;
 mod publish_plan;
 mod resume_plan;

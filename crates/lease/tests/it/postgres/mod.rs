@@ -9,5 +9,5 @@ mod migrations;
 mod real_time;
 mod renewals;
 mod roles;
-mod server;
+pub(crate) mod server;
 mod tls;

@@ -4,6 +4,7 @@ use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
+use leasehold_fuzz::{Format, Read};
 use leasehold_testkit::ManualTimer;
 use proptest::prelude::*;
 use ring::{
@@ -21,6 +22,7 @@ use super::{key::Key, *};
 use crate::{
     auth::CallerKind,
     config::{AuthSettings, IssuerSettings},
+    fuzz::corpus,
 };
 
 /// A key of these tests and of nothing else (PKCS #8, DER).
@@ -413,6 +415,33 @@ fn keys_are_fetched_where_nobody_in_between_may_change_them() {
     {
         assert!(check_url(url).is_err(), "{url}");
     }
+}
+
+#[test]
+fn a_token_is_taken_apart_as_it_is_written_whatever_the_bytes() {
+    let read = |bytes: &[u8]| -> Read {
+        let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+        let read = compact::Compact::read(text).ok_or("no token")?;
+        let signature = b64(&read.signature);
+        Ok([read.signed, b".", signature.as_bytes()].concat())
+    };
+    Format { name: "jwt", read: &read, is_same: &|input, written| input == written }.hold(corpus());
+}
+
+#[test]
+fn a_set_of_keys_has_keys_that_can_be_asked_whatever_the_bytes() {
+    let read = |bytes: &[u8]| -> Read {
+        let keys = Key::of_set(bytes).map_err(|error| error.to_string())?;
+        assert!((1..=64).contains(&keys.len()));
+        for key in &keys {
+            assert_ne!(key.algorithm().name(), "HS256", "a secret that is published is none");
+            for signature in [&b""[..], &[0; 64], &[0xff; 256]] {
+                assert!(!key.made(b"signed", signature), "{key:?}");
+            }
+        }
+        Ok(bytes.to_vec())
+    };
+    Format { name: "jwks", read: &read, is_same: &|input, written| input == written }.hold(corpus());
 }
 
 proptest! {

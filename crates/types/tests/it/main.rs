@@ -1,0 +1,3 @@
+//! The vocabulary as others spell it.
+
+mod fuzz;
