@@ -177,6 +177,10 @@ pub(crate) fn check(batch: &[NewEvent], limits: &Limits) -> Result<(), LedgerErr
             let rule = "must be nested at most 100 deep";
             return Err(LedgerError::InvalidEvent { index, field: "payload", rule });
         }
+        if !event.payload.is_text() {
+            let rule = "must have no half of a surrogate pair in its texts";
+            return Err(LedgerError::InvalidEvent { index, field: "payload", rule });
+        }
     }
     if bytes > limits.batch_bytes_max {
         return Err(LedgerError::TooLarge { what: "batch bytes", limit: limits.batch_bytes_max as u64 });

@@ -44,6 +44,12 @@ impl Json {
         true
     }
 
+    /// Whether each of its strings is a text. Half a surrogate pair (`\ud800`) passes for JSON and is none (RFC 8259, section 8.2): who
+    /// reads the event later could not. Of a shallow document only.
+    pub(crate) fn is_text(&self) -> bool {
+        !self.as_str().contains("\\u") || self.write_canonical(&mut Vec::new()).is_ok()
+    }
+
     /// Writes the form in which two documents of the same content are the same bytes: no white space, keys sorted (of
     /// equal keys the last one counts), strings with one spelling. Numbers keep their spelling, since reading them as
     /// floats would make different ones the same.

@@ -37,6 +37,8 @@ fn results_and_texts_are_bounded() {
     let columns = format!("SELECT {}1", "1, ".repeat(600));
     for (sql, code) in [
         (format!("{COUNT}SELECT x FROM n"), TooLarge),
+        // One row too many, and far from as many bytes.
+        (format!("{COUNT}SELECT x FROM n LIMIT 101"), TooLarge),
         (format!("{COUNT}SELECT hex(zeroblob(2000)) FROM n LIMIT 50"), TooLarge),
         ("SELECT zeroblob(30000)".to_owned(), TooLarge),
         ("SELECT randomblob(2000000000)".to_owned(), TooLarge),
