@@ -210,7 +210,7 @@ mod tests {
         let mut nowhere = row("d", 4, 1, 0);
         nowhere.announcement.endpoint = None;
         let mut otherwise = row("e", 5, 1, 0);
-        otherwise.announcement.endpoint = Some("https://e:7400".to_owned());
+        otherwise.announcement.endpoint = Some("e:7400".to_owned());
         let rows =
             vec![row("a", 1, 1, 0), row("b", 2, 7, 10), draining, nowhere, otherwise, row("f", 6, 1, 11)];
         known.note(rows, "a", TTL, at(0));
