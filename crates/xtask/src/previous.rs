@@ -54,12 +54,15 @@ pub(crate) fn build(workspace: &Workspace, revision: Option<&str>) -> Result<Opt
     run(root, "git", &["archive", "--format=tar", "--output", &archive, &commit])?;
     run(root, "tar", &["--extract", "--file", &archive, "--directory", &source.display().to_string()])?;
     let (manifest, target) = (source.join("Cargo.toml"), workspace.target());
-    // The whole workspace, so that what others have built of its dependencies will do.
+    // Of the whole workspace and beside a test, so that its dependencies have the features that they have for the tests of this one, and are built
+    // once.
     Cargo::of(workspace).run(&[
         "build",
         "--workspace",
         "--bin",
         "leasehold",
+        "--test",
+        "suites",
         "--manifest-path",
         &manifest.display().to_string(),
         "--target-dir",
