@@ -111,10 +111,17 @@ impl Fleet {
 
     /// Ends one as Kubernetes does: out of the Service, a while later the signal, and then it is waited for.
     pub(crate) async fn stop(&self, replica: &'static str) -> Ended {
+        self.stop_timed(replica).await.0
+    }
+
+    /// The same, with the time from the signal on.
+    pub(crate) async fn stop_timed(&self, replica: &'static str) -> (Ended, Duration) {
         self.door.leave(replica);
         pass(PRE_STOP).await;
+        let told_at = now();
         self.launcher.signal(replica, Signal::TERM).await;
-        self.launcher.ended(replica, END_MAX).await
+        let ended = self.launcher.ended(replica, END_MAX).await;
+        (ended, now().since(told_at))
     }
 
     /// Ends one, which has to hand over everything, and starts it again with these settings.

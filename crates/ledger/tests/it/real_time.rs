@@ -10,7 +10,7 @@ use leasehold_types::Refusal;
 
 use crate::fixture::World;
 
-/// What may pass at the most, on a machine that does other things too. In memory the sort below was one step of more than two seconds.
+/// What may pass at the most, on a machine that does other things too. In memory the sort below would be one step.
 const GAP_MAX: Duration = Duration::from_secs(1);
 
 /// Measures the time between questions.
