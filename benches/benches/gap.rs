@@ -51,6 +51,7 @@ async fn start(name: &'static str, directory: &Path, stores: &Stores) -> Result<
     let mut config = Config::dev(&home, Some("127.0.0.1:0".parse()?))?;
     config.replica = Some(name.parse()?);
     config.peers.secret_file = Some(directory.join("peers"));
+    config.derivation_key_file = Some(directory.join("derivation.key"));
     let listener = TcpListener::bind(config.listen_addr()).await?;
     let addr = listener.local_addr()?;
     let service = Service::build_with(config, Edges::system(), stores.clone()).await?;
@@ -184,6 +185,7 @@ struct Outcome {
 async fn moved(mib: u64, moves: usize, addresses: &CloudAddresses) -> Result<Outcome, BenchError> {
     let directory = tempfile::tempdir()?;
     fs::write(directory.path().join("peers"), SECRET)?;
+    fs::write(directory.path().join("derivation.key"), "5e".repeat(32))?;
     let leases = Arc::new(PostgresLeaseStore::connect(addresses.schema().await?).await?);
     let stores = Stores {
         tokens: leases.clone(),

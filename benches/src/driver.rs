@@ -60,6 +60,8 @@ impl Connection {
             .header(header::HOST, "127.0.0.1")
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(body))?;
+        // The connection is told of the end of the last answer a moment after we are.
+        self.0.ready().await?;
         let answer = self.0.send_request(request).await?;
         let status = answer.status().as_u16();
         Ok((status, answer.into_body().collect().await?.to_bytes().to_vec()))

@@ -26,6 +26,9 @@ CONFIGURATION = """
 listen = "127.0.0.1:0"
 replica = "described"
 data_dir = "{data_dir}"
+[limits]
+# Nobody is asked for more in a second than one address may fail.
+rate_failures_per_peer = 1000000
 [auth]
 mode = "required"
 issuers = [{{ issuer = "{issuer}", audience = "{audience}", keys_file = "{keys}", organization = "acme" }}]
