@@ -37,9 +37,10 @@ async fn replicas_that_are_not_alike_share_a_fleet() {
     // And who has them last goes without anything left behind.
     fleet.roll("b", &fleet.settings()).await;
     let outcome = load.end(&fleet, "a").await;
+    let first = if old.previous_build { "the build before this one first; " } else { "" };
     outcome
         .report()
-        .note("ttl 4, 6 and 12 s; snapshots every 1 s, every 5 s and only at handoffs")
+        .note(format!("{first}ttl 4, 6 and 12 s; snapshots every 1 s, every 5 s and only at handoffs"))
         .tell("mixed", fleet.launcher.name());
     outcome.assert_no_errors();
     outcome.assert_all_there(|_| true, true);
