@@ -33,7 +33,7 @@ const PROMISED: [&str; 8] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_cut_heals_by_itself_and_loses_nothing_that_was_published() {
-    let fleet = match Fleet::that_can_be_cut("partitioned") {
+    let fleet = match Fleet::that_can_be_cut("partitioned").await {
         Ok(fleet) => fleet,
         Err(why) => return why.tell("partitioned"),
     };

@@ -26,17 +26,17 @@ enum Verb {
     /// `--fleet` or `--compose`, the suites of a whole fleet instead: rollouts, kills and partitions under load, in real time
     Test {
         /// The suites of a fleet, of plain processes
-        #[arg(long, conflicts_with = "compose")]
+        #[arg(long, group = "launcher")]
         fleet: bool,
         /// The same suites, of the containers of integration/compose.yaml
-        #[arg(long)]
+        #[arg(long, group = "launcher")]
         compose: bool,
         /// Writes what the fleet's suites saw into the table of benches/README.md
-        #[arg(long)]
+        #[arg(long, requires = "launcher")]
         report: bool,
         /// The commit whose build is the one before this one, in the suite where both are in a fleet; else the newest release, else the commit before
         /// this one
-        #[arg(long, value_name = "COMMIT", requires = "fleet")]
+        #[arg(long, value_name = "COMMIT", requires = "launcher")]
         previous: Option<String>,
         /// Passed on to the test runner: `cargo xtask test -- contract::` runs what has that in its path
         #[arg(last = true, value_name = "FILTER")]

@@ -15,6 +15,8 @@ use crate::{
 const DOCKERFILE: &str = "integration/Dockerfile";
 /// What the compose file calls the product's image.
 const IMAGE: &str = "leasehold:compose";
+/// What the suites call the image of the build before this one.
+const PREVIOUS_IMAGE: &str = "leasehold:previous";
 /// The image that compiles, of which the suites have no need where the binary is there.
 const RUST: &str = "rust:";
 /// What the binary that cargo has built runs on: the Debian of the image.
@@ -32,6 +34,7 @@ pub(crate) enum Found {
 pub(crate) struct Containers {
     root: PathBuf,
     compose: &'static str,
+    previous: Option<&'static str>,
 }
 
 impl Drop for Containers {
@@ -43,7 +46,8 @@ impl Drop for Containers {
 
 impl Containers {
     /// Finds an engine or starts one, and gives it the images. Where there is no engine and none can be started, says why.
-    pub(crate) fn find(workspace: &Workspace) -> Result<Found, XtaskError> {
+    /// The binary of an earlier build becomes an image of its own.
+    pub(crate) fn find(workspace: &Workspace, previous: Option<&Path>) -> Result<Found, XtaskError> {
         let root = workspace.root();
         if let Err(why) = output(root, "integration/engine", &["start"]) {
             return Ok(Found::Nothing { why });
@@ -57,7 +61,7 @@ impl Containers {
                 why: "neither `docker compose` nor `docker-compose` is there".to_owned(),
             });
         };
-        let containers = Self { root: root.to_owned(), compose };
+        let mut containers = Self { root: root.to_owned(), compose, previous: None };
         let names = output(root, "integration/offline-images", &["--list"]).unwrap_or_default();
         let is_needed = |name: &&str| !(takes_the_binary() && name.starts_with(RUST));
         let is_missing = |name: &&str| !succeeds(root, "docker", &["image", "inspect", name]);
@@ -68,7 +72,16 @@ impl Containers {
                 return Ok(Found::Nothing { why });
             }
         }
-        containers.image(workspace)?;
+        if takes_the_binary() {
+            containers.image(workspace, IMAGE, &workspace.target().join("debug").join("leasehold"))?;
+            if let Some(binary) = previous {
+                containers.image(workspace, PREVIOUS_IMAGE, binary)?;
+                containers.previous = Some(PREVIOUS_IMAGE);
+            }
+        } else {
+            let build = ["build", "--file", DOCKERFILE, "--build-arg", "PROFILE=dev", "--tag", IMAGE, "."];
+            run(&containers.root, "docker", &build)?;
+        }
         Ok(Found::Engine(containers))
     }
 
@@ -77,23 +90,23 @@ impl Containers {
         self.compose
     }
 
-    /// The product's image. Where the machine has the image's own Debian, the binary that was built already, in the last stage of the
-    /// Dockerfile; else all of it by the Dockerfile.
-    fn image(&self, workspace: &Workspace) -> Result<(), XtaskError> {
-        if !takes_the_binary() {
-            let build = ["build", "--file", DOCKERFILE, "--build-arg", "PROFILE=dev", "--tag", IMAGE, "."];
-            return run(&self.root, "docker", &build);
-        }
+    /// The image of the build before this one, where there is one.
+    pub(crate) fn previous(&self) -> Option<&'static str> {
+        self.previous
+    }
+
+    /// An image of a binary that was built already, in the last stage of the Dockerfile.
+    fn image(&self, workspace: &Workspace, tag: &str, binary: &Path) -> Result<(), XtaskError> {
         let directory = workspace.target().join("compose").join("image");
         fs::create_dir_all(&directory)
             .map_err(|source| XtaskError::Write { path: directory.clone(), source })?;
-        let (from, to) = (workspace.target().join("debug").join("leasehold"), directory.join("leasehold"));
-        fs::copy(&from, &to).map_err(|source| XtaskError::Read { path: from, source })?;
+        fs::copy(binary, directory.join("leasehold"))
+            .map_err(|source| XtaskError::Read { path: binary.to_owned(), source })?;
         let path = self.root.join(DOCKERFILE);
         let text = fs::read_to_string(&path).map_err(|source| XtaskError::Read { path, source })?;
         let path = directory.join("Dockerfile");
         fs::write(&path, last_stage(&text)).map_err(|source| XtaskError::Write { path, source })?;
-        run(&self.root, "docker", &["build", "--tag", IMAGE, &directory.display().to_string()])
+        run(&self.root, "docker", &["build", "--tag", tag, &directory.display().to_string()])
     }
 }
 

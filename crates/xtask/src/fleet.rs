@@ -45,9 +45,8 @@ pub(crate) fn run(workspace: &Workspace, launcher: Launcher, plan: &Plan<'_>) ->
     let cargo = Cargo::of(workspace);
     cargo.ensure_runner()?;
     let mut variables = Vec::new();
-    if launcher == Launcher::Processes
-        && let Some(binary) = previous::build(workspace, plan.previous)?
-    {
+    let previous = previous::build(workspace, plan.previous)?;
+    if let Some(binary) = &previous {
         variables.push((previous::VARIABLE, binary.display().to_string()));
     }
     // Before anything runs beside it. With it the binary is built, which the suites start.
@@ -61,10 +60,13 @@ pub(crate) fn run(workspace: &Workspace, launcher: Launcher, plan: &Plan<'_>) ->
             Services::install(&workspace.home())?;
             None
         }
-        Launcher::Compose => match Containers::find(workspace)? {
+        Launcher::Compose => match Containers::find(workspace, previous.as_deref())? {
             Found::Engine(containers) => {
                 variables.push(("LEASEHOLD_FLEET_LAUNCHER", "compose".to_owned()));
                 variables.push(("LEASEHOLD_FLEET_COMPOSE", containers.compose().to_owned()));
+                if let Some(image) = containers.previous() {
+                    variables.push(("LEASEHOLD_FLEET_PREVIOUS_IMAGE", image.to_owned()));
+                }
                 Some(containers)
             }
             Found::Nothing { why } => {

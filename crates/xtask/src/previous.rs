@@ -12,18 +12,18 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What tells the suites where it is. What is set already is left so.
+/// What tells the suites where it is.
 pub(crate) const VARIABLE: &str = "LEASEHOLD_FLEET_PREVIOUS";
 /// Where nothing was released yet.
 const PARENT: &str = "HEAD^";
 
-/// Builds the binary of `revision`; where none is named, that of the newest release before this commit, else of the commit before it. Says
-/// so and answers `None` where this clone has no such commit, or the environment names a binary.
+/// The binary that the environment names, else one that is built of `revision`; where none is named, of the newest release before this commit, else of
+/// the commit before it. Says so and answers `None` where this clone has no such commit.
 ///
 /// It is built into the same target directory, whose binary is this build's again once that is built: so this comes first.
 pub(crate) fn build(workspace: &Workspace, revision: Option<&str>) -> Result<Option<PathBuf>, XtaskError> {
-    if env::var_os(VARIABLE).is_some() {
-        return Ok(None);
+    if let Some(binary) = env::var_os(VARIABLE) {
+        return Ok(Some(binary.into()));
     }
     let root = workspace.root();
     let revision = match revision {

@@ -20,11 +20,13 @@ use tokio::{process::Command, sync::Mutex};
 
 use super::{
     fleet::REPLICAS,
-    launcher::{Cut, Ended, Front, Launcher, Settings, Unsupported},
+    launcher::{Cut, End, Ended, Front, Launcher, Settings, Unsupported},
 };
 
 /// How compose is called here: `docker compose` or `docker-compose`, as `cargo xtask test --compose` has found.
 const PROGRAM: &str = "LEASEHOLD_FLEET_COMPOSE";
+/// The image of the build before this one, where there is one.
+const PREVIOUS: &str = "LEASEHOLD_FLEET_PREVIOUS_IMAGE";
 /// Longer than anything that compose is asked for.
 const DONE_WITHIN: Duration = Duration::from_secs(180);
 
@@ -74,9 +76,13 @@ impl Compose {
 
     fn write(&self, settings: &BTreeMap<&'static str, Settings>) {
         let replica = |name: &'static str| {
-            let variables = settings.get(name).map(|settings| settings.variables.clone()).unwrap_or_default();
+            let settings = settings.get(name).cloned().unwrap_or_default();
             // A container that a suite has ended stays so.
-            (format!("replica-{name}"), json!({ "environment": variables, "restart": "no" }))
+            let mut service = json!({ "environment": settings.variables, "restart": "no" });
+            if let Some(image) = env::var(PREVIOUS).ok().filter(|_| settings.previous_build) {
+                service["image"] = json!(image);
+            }
+            (format!("replica-{name}"), service)
         };
         let services: serde_json::Map<_, _> = REPLICAS.into_iter().map(replica).collect();
         // The version is docker-compose 1's, which wants the same in every file; JSON is YAML.
@@ -113,6 +119,44 @@ impl Compose {
         let output = done(command, &words.join(" ")).await;
         String::from_utf8_lossy(&output.stdout).trim().to_owned() + &String::from_utf8_lossy(&output.stderr)
     }
+
+    /// Whether this machine lets us lose packets in the containers' networks.
+    pub(crate) async fn can_be_cut(&self) -> Result<(), Unsupported> {
+        let balancer = self.service("balancer").await;
+        self.filter(&balancer, "--list", &[]).await
+    }
+
+    async fn service(&self, name: &str) -> String {
+        let output = self.run(&["ps", "-q", name]).await;
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Has whatever arrives of the one end lost at the other: nobody who sends is told.
+    async fn lose(&self, verb: &str, cut: Cut) -> Result<(), Unsupported> {
+        let replica = self.container(cut.replica).await;
+        let end = match cut.end {
+            End::Postgres => self.service("postgres").await,
+            End::Store => self.service("azurite").await,
+            End::Replica(other) => self.container(other).await,
+        };
+        let (from, to) = if cut.outward { (replica, end) } else { (end, replica) };
+        let addresses = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}";
+        for address in self.docker(&["inspect", "--format", addresses, &from]).await.split_whitespace() {
+            self.filter(&to, verb, &["--source", address, "--jump", "DROP"]).await?;
+        }
+        Ok(())
+    }
+
+    /// Calls `iptables` for what arrives in a container's network, which has nothing of the kind itself.
+    async fn filter(&self, container: &str, verb: &str, words: &[&str]) -> Result<(), Unsupported> {
+        let pid = self.docker(&["inspect", "--format", "{{.State.Pid}}", container]).await;
+        let mut command = Command::new("nsenter");
+        command.args(["--net", "--target", &pid, "iptables", "--wait", verb, "INPUT"]).args(words);
+        let unsupported = |why: String| Unsupported(format!("no packets are lost in containers here: {why}"));
+        let output = command.output().await.map_err(|error| unsupported(format!("nsenter: {error}")))?;
+        let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if output.status.success() { Ok(()) } else { Err(unsupported(said())) }
+    }
 }
 
 async fn done(mut command: Command, what: &str) -> Output {
@@ -133,8 +177,7 @@ impl Launcher for Compose {
         self.write(&all);
         let service = format!("replica-{replica}");
         self.run(&["up", "--detach", "--no-build", "--no-deps", &service]).await;
-        let output = self.run(&["ps", "-q", &service]).await;
-        let container = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        let container = self.service(&service).await;
         self.containers.lock().await.insert(replica, container);
     }
 
@@ -164,21 +207,31 @@ impl Launcher for Compose {
         Front::Balancer(format!("http://127.0.0.1:{}", self.front))
     }
 
-    fn descriptors(&self, _: &'static str) -> Result<usize, Unsupported> {
-        Err(Unsupported(
-            "the open files of a container are not counted: cargo xtask test --fleet does".to_owned(),
-        ))
+    fn descriptors(&self, replica: &'static str) -> Result<usize, Unsupported> {
+        let container = self.containers.try_lock().unwrap()[replica].clone();
+        let mut command = std::process::Command::new("docker");
+        let output = command.args(["inspect", "--format", "{{.State.Pid}}", &container]).output().unwrap();
+        let pid = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let open = fs::read_dir(Path::new("/proc").join(pid).join("fd"));
+        let unsupported =
+            |error| Unsupported(format!("the containers' processes are not seen here: {error}"));
+        open.map(Iterator::count).map_err(unsupported)
     }
 
     fn has_previous_build(&self) -> Result<(), Unsupported> {
-        Err(Unsupported("compose runs one image: cargo xtask test --fleet takes an earlier build".to_owned()))
+        match env::var_os(PREVIOUS) {
+            Some(_) => Ok(()),
+            None => Err(Unsupported(format!("{PREVIOUS} names no image of the build before this one"))),
+        }
     }
 
-    async fn cut(&self, _: Cut) -> Result<(), Unsupported> {
-        Err(Unsupported("containers are cut off in both directions only".to_owned()))
+    async fn cut(&self, cut: Cut) -> Result<(), Unsupported> {
+        self.lose("--insert", cut).await
     }
 
-    async fn heal(&self, _: Cut) {}
+    async fn heal(&self, cut: Cut) {
+        self.lose("--delete", cut).await.unwrap();
+    }
 }
 
 impl Drop for Compose {

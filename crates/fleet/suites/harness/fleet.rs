@@ -52,12 +52,10 @@ impl Fleet {
     }
 
     /// One whose connections can be cut.
-    pub(crate) fn that_can_be_cut(suite: &str) -> Result<Self, Unsupported> {
+    pub(crate) async fn that_can_be_cut(suite: &str) -> Result<Self, Unsupported> {
         if env::var(LAUNCHER).as_deref() == Ok("compose") {
-            return Err(Unsupported(
-                "containers are cut off in both directions only: cargo xtask test --fleet does this in network namespaces"
-                    .to_owned(),
-            ));
+            let compose = Compose::up(suite).await;
+            return compose.can_be_cut().await.map(|()| Self::by(Arc::new(compose)));
         }
         Processes::in_namespaces(suite, &REPLICAS).map(|processes| Self::by(Arc::new(processes)))
     }
